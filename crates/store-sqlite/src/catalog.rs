@@ -261,6 +261,22 @@ impl Index {
         })
     }
 
+    /// Returns the index with other statements.
+    pub fn with_sql(&self, sql: IndexSql) -> Index {
+        Index {
+            id: self.id,
+            shape: self.shape.clone(),
+            hidden: self.hidden,
+            building: self.building,
+            prepare_unique: self.prepare_unique,
+            multikey: self.multikey.clone(),
+            deferred: self.deferred.clone(),
+            incomplete: self.incomplete.clone(),
+            sql,
+            summary: self.summary.clone(),
+        }
+    }
+
     /// Returns whether the index may be used to find documents.
     pub fn is_usable(&self) -> bool {
         !self.hidden && !self.building && !self.incomplete.load(Ordering::Acquire)
@@ -320,6 +336,24 @@ impl IndexSql {
             keys_forward: forward(&keys),
             keys_backward: backward(&keys),
             table,
+        }
+    }
+
+    /// Returns the statements for tables that a transaction shadows. SQLite does not merge the
+    /// parts of two views in a join, so scans of documents name the parts.
+    pub fn shadowed(id: i64, collection: i64, unique: bool) -> IndexSql {
+        let scan = |bounds: &str, order: &str| {
+            format!(
+                "SELECT c.seq, c.doc, i.key FROM main.i{id} AS i CROSS JOIN main.c{collection} AS c ON c.seq = i.seq
+                     WHERE i.seq NOT IN temp.g{collection} AND {bounds}
+                 UNION ALL SELECT c.seq, c.doc, i.key FROM temp.k{id} AS i CROSS JOIN temp.n{collection} AS c
+                     ON c.seq = i.seq WHERE {bounds} ORDER BY {order}"
+            )
+        };
+        IndexSql {
+            forward: scan("(i.key, i.seq) > (?1, ?2) AND i.key < ?3", "3, 1"),
+            backward: scan("(i.key, i.seq) < (?1, ?2) AND i.key >= ?3", "3 DESC, 1 DESC"),
+            ..IndexSql::new(id, collection, unique)
         }
     }
 

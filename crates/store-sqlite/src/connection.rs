@@ -31,12 +31,17 @@ const DEFERRED_TABLE: &str =
 /// Pages that are in the log and not yet in the file are not mapped, and are cached instead.
 const MAPPED_CACHE_KIB: usize = 4096;
 
+/// Many transactions may be open, and each has a connection.
+const TRANSACTION_CACHE_KIB: usize = 4096;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     Writer,
     Reader,
     /// Reads documents of several pages; see [`mapped`](crate::read::mapped).
     MappedReader,
+    /// Reads a snapshot, with temporary tables for the writes of a transaction.
+    Transaction,
     /// Moves pages from the log to the file; runs no statements.
     Checkpointer,
 }
@@ -60,6 +65,7 @@ pub fn open(path: &Path, role: Role, options: &Options) -> Result<Connection> {
         Role::Writer => options.writer_cache_bytes / 1024,
         Role::Reader => options.reader_cache_bytes / 1024,
         Role::MappedReader => MAPPED_CACHE_KIB,
+        Role::Transaction => TRANSACTION_CACHE_KIB,
         Role::Checkpointer => 64,
     };
     if role == Role::Writer {

@@ -22,6 +22,8 @@ pub enum SlowPart {
     Search,
     /// The work on a document.
     Work,
+    /// Waiting for a transaction that has changed a document.
+    Transaction,
 }
 
 pub type Attempt<T> = std::result::Result<T, Failure>;

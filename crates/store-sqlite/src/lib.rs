@@ -11,6 +11,8 @@
 //! - writing: [`write`] is one thread that commits the batches of all workers in groups.
 //!   [`files::sync`] makes commits durable and limits the size of the write-ahead log.
 //!
+//! A [`transaction`] reads and writes on a connection of its own, until the writer commits it.
+//!
 //! Below both: [`catalog`] (collections and indexes, shared as snapshots), [`index_keys`]
 //! (documents and conditions to index keys), [`connection`] (opening the file), [`files`]
 //! (checksums below SQLite), [`failure`] (SQLite's errors in MongoDB's terms). [`check`] looks for
@@ -31,6 +33,7 @@ mod planner;
 mod read;
 mod shared;
 mod store;
+mod transaction;
 mod worker;
 mod write;
 

@@ -2,6 +2,7 @@
 
 use crate::catalog::Catalog;
 use crate::files::FileState;
+use crate::transaction::IdleConnections;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -61,6 +62,9 @@ pub struct Shared {
     /// The writer is about to reset the log, which needs a moment without reads.
     reads_paused: AtomicBool,
     pub change_observer: ObserverSlot,
+    /// Snapshots of open transactions, which keep the log from being reset.
+    pub pinned_snapshots: AtomicU64,
+    pub idle_transactions: IdleConnections,
 }
 
 impl Shared {
@@ -73,6 +77,8 @@ impl Shared {
             version: AtomicU64::new(0),
             reads_paused: AtomicBool::new(false),
             change_observer: ObserverSlot::default(),
+            pinned_snapshots: AtomicU64::new(0),
+            idle_transactions: IdleConnections::default(),
         }
     }
 

@@ -12,11 +12,12 @@ use document::{Collation, Doc, DocBuf, Value};
 use error::{Error, Result};
 use futures_util::future::LocalBoxFuture;
 use index_keys::keys;
+use std::rc::Rc;
 use std::sync::Arc;
 use store::{
     BatchOutcome, CollectionInfo, CollectionStats, CreateIndexesOutcome, DatabaseInfo, DatabaseStats, DocumentStore,
-    Examined, IndexSelection, IndexSpec, Namespace, Plan, Position, Progress, Query, ScanEnd, Sink, StoredDoc,
-    Validation, WriteBatch, rules, views,
+    Examined, IndexSelection, IndexSpec, Namespace, Plan, Position, Progress, Query, RecordedWrite, RetryKey, ScanEnd,
+    Sink, StoredDoc, Transaction, Validation, WriteBatch, rules, views,
 };
 
 /// Documents of a random sample that are read before other sessions of the worker have their turn.
@@ -78,7 +79,7 @@ impl DocumentStore for SqliteStore {
         id: Value<'_>,
         found: &mut dyn FnMut(StoredDoc<'_>) -> Result<()>,
     ) -> Option<Result<bool>> {
-        if !keys::is_plain(id.kind()) || self.shared.are_reads_paused() {
+        if self.inside.is_some() || !keys::is_plain(id.kind()) || self.shared.are_reads_paused() {
             return None;
         }
         // No shared state may be borrowed while the document is processed.
@@ -100,7 +101,8 @@ impl DocumentStore for SqliteStore {
 
     fn sample<'a>(&'a self, plan: &'a dyn Plan, size: usize) -> LocalBoxFuture<'a, Result<Option<Vec<DocBuf>>>> {
         let plan = plan.as_any().downcast_ref::<SqlitePlan>();
-        let Some((plan, collection)) = plan.and_then(|plan| Some((plan, plan.whole_collection()?))) else {
+        let whole = plan.filter(|_| self.inside.is_none()).and_then(|plan| Some((plan, plan.whole_collection()?)));
+        let Some((plan, collection)) = whole else {
             return Box::pin(std::future::ready(Ok(None)));
         };
         Box::pin(async move {
@@ -128,7 +130,7 @@ impl DocumentStore for SqliteStore {
     fn count<'a>(&'a self, plan: &'a dyn Plan, enough: Option<u64>) -> LocalBoxFuture<'a, Result<Option<u64>>> {
         let plan = plan.as_any().downcast_ref::<SqlitePlan>();
         let enough = enough.unwrap_or(u64::MAX);
-        if let Some(collection) = plan.and_then(SqlitePlan::whole_collection) {
+        if let Some(collection) = plan.filter(|_| self.inside.is_none()).and_then(SqlitePlan::whole_collection) {
             return Box::pin(std::future::ready(collection.count().map(|count| Some(count.min(enough)))));
         }
         let Some((collection, scan)) = plan.and_then(SqlitePlan::one_key_per_document) else {
@@ -167,7 +169,34 @@ impl DocumentStore for SqliteStore {
         Box::pin(self.carry_out(batch))
     }
 
+    fn begin_transaction(&self) -> LocalBoxFuture<'_, Result<Arc<dyn Transaction>>> {
+        Box::pin(self.begin())
+    }
+
+    fn in_transaction(&self, transaction: &Arc<dyn Transaction>) -> Result<Rc<dyn DocumentStore>> {
+        Ok(Rc::new(self.within(transaction)?))
+    }
+
+    fn commit_transaction<'a>(
+        &'a self,
+        transaction: &'a Arc<dyn Transaction>,
+        key: RetryKey,
+        journal: bool,
+    ) -> LocalBoxFuture<'a, Result<()>> {
+        Box::pin(self.commit(transaction, key, journal))
+    }
+
+    fn recorded_write(&self, session: [u8; 16]) -> LocalBoxFuture<'_, Result<Option<RecordedWrite>>> {
+        let reading = self.read_connection();
+        let recorded = reading.and_then(|reading| Ok(write::retry::recorded_write(reading.connection(), session)?));
+        Box::pin(std::future::ready(recorded))
+    }
+
     fn create_collection<'a>(&'a self, namespace: &'a Namespace, options: Doc<'a>) -> LocalBoxFuture<'a, Result<()>> {
+        if let Some(inside) = &self.inside {
+            let created = self.create_inside(inside, namespace, options.to_owned());
+            return Box::pin(std::future::ready(created.map(drop)));
+        }
         let scope = Scope::from(namespace);
         let (namespace, options) = (namespace.clone(), options.to_owned());
         self.define(scope, move |writer| writer.create_collection(&namespace, options))
@@ -229,6 +258,9 @@ impl DocumentStore for SqliteStore {
         indexes: Vec<IndexSpec>,
         progress: Arc<Progress>,
     ) -> LocalBoxFuture<'a, Result<CreateIndexesOutcome>> {
+        if let Some(inside) = &self.inside {
+            return Box::pin(std::future::ready(self.create_indexes_inside(inside, namespace, indexes)));
+        }
         // A long build waits for another one.
         let is_long = self.find(namespace).is_some_and(|collection| write::is_large(&collection));
         let scope = if is_long { Scope::Everything } else { Scope::from(namespace) };

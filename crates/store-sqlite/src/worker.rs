@@ -11,6 +11,7 @@ use crate::read::id_lookup::ReadConnection;
 use crate::read::mapped::Mapped;
 use crate::read::scan::{self, Cursor, PrefixHabit, ScanPosition, SliceEnd, Visitor};
 use crate::shared::Shared;
+use crate::transaction::statement::Inside;
 use crate::write::{Scope, Writer, WriterHandle};
 use document::Doc;
 use error::Result;
@@ -20,6 +21,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::{
     Flow, Namespace, Plan, Position, PrefixFiltering, PrefixVerdict, Progress, Query, ScanEnd, Sink, StoredDoc,
+    Transaction,
 };
 
 /// A scan runs this long before it yields to the worker's other sessions.
@@ -35,6 +37,8 @@ pub struct SqliteStore {
     pub writer: WriterHandle,
     /// The latest catalog that this worker has seen, with its version.
     catalog: RefCell<(u64, Arc<Catalog>)>,
+    /// The transaction that it reads and writes within, for one statement.
+    pub inside: Option<Inside>,
 }
 
 impl SqliteStore {
@@ -47,12 +51,29 @@ impl SqliteStore {
             shared,
             writer,
             catalog,
+            inside: None,
+        })
+    }
+
+    /// Returns the store for a statement of a transaction. Fails with 251 if the transaction is
+    /// over.
+    pub fn within(&self, transaction: &Arc<dyn Transaction>) -> Result<SqliteStore> {
+        Ok(SqliteStore {
+            pool: ConnectionPool::default(),
+            mapped: Mapped::default(),
+            shared: self.shared.clone(),
+            writer: self.writer.clone(),
+            catalog: RefCell::default(),
+            inside: Some(Inside::begin(transaction)?),
         })
     }
 
     /// Takes a connection for reading.
     #[inline]
     pub fn read_connection(&self) -> Result<Lease<'_, ReadConnection>> {
+        if let Some(inside) = &self.inside {
+            return inside.reading().map(Lease::of_pinned);
+        }
         self.pool
             .take(|| Ok(ReadConnection::on(connection::open(&self.shared.path, Role::Reader, &self.shared.options)?)))
     }
@@ -62,6 +83,9 @@ impl SqliteStore {
     }
 
     pub fn latest_catalog(&self) -> Ref<'_, Arc<Catalog>> {
+        if let Some(inside) = &self.inside {
+            return inside.catalog.borrow();
+        }
         if self.catalog.borrow().0 != self.shared.version() {
             *self.catalog.borrow_mut() = self.shared.catalog();
         }
@@ -137,7 +161,8 @@ impl SqliteStore {
     ) -> Result<(SqlitePlan, Option<MeasuredDeferred>)> {
         let deferred = RefCell::new(Vec::new());
         let plan = make(&|collection, scan, enough| {
-            let index = scan.index.as_ref().filter(|index| index.has_deferred_entries());
+            // A transaction's snapshot lacks no entries.
+            let index = scan.index.as_ref().filter(|index| self.inside.is_none() && index.has_deferred_entries());
             deferred.borrow_mut().extend(index.map(|index| index.id));
             self.measure(collection, scan, enough)
         })?;
@@ -147,7 +172,7 @@ impl SqliteStore {
 
     /// Applies the deferred entries of the indexes that a plan reads.
     pub async fn apply_all_deferred(&self, plan: &SqlitePlan) -> Result<()> {
-        match plan.deferred_indexes() {
+        match plan.deferred_indexes().filter(|_| self.inside.is_none()) {
             Some((collection, indexes)) => self.writer.apply_all_deferred(collection.id, indexes).await,
             None => Ok(()),
         }
@@ -166,9 +191,15 @@ impl SqliteStore {
             None if plan.collection.as_ref().is_some_and(|it| it.is_dropped()) => return Ok(ScanEnd::Exhausted),
             None => Cursor::default(),
         };
-        let mut shown =
-            SinkVisitor { records: sink.wants_records(), sink, prefix_habit: PrefixHabit::default(), bytes: 0 };
-        let is_large = plan.collection.as_ref().is_some_and(|it| self.mapped.suits(it, &self.shared));
+        let mut shown = SinkVisitor {
+            records: sink.wants_records(),
+            sink,
+            prefix_habit: PrefixHabit::default(),
+            bytes: 0,
+            whole: self.inside.is_some(),
+        };
+        let is_large =
+            self.inside.is_none() && plan.collection.as_ref().is_some_and(|it| self.mapped.suits(it, &self.shared));
         loop {
             if self.shared.are_reads_paused() {
                 self.wait_for_wal_reset().await;
@@ -232,6 +263,8 @@ struct SinkVisitor<'s> {
     prefix_habit: PrefixHabit,
     /// Bytes of the documents given so far.
     bytes: u64,
+    /// Documents are read whole, since some of them are in temporary tables.
+    whole: bool,
 }
 
 impl Visitor for SinkVisitor<'_> {
@@ -249,7 +282,7 @@ impl Visitor for SinkVisitor<'_> {
     }
 
     fn filters_by_prefix(&self) -> PrefixFiltering {
-        self.sink.filters_by_prefix()
+        if self.whole { PrefixFiltering::Never } else { self.sink.filters_by_prefix() }
     }
 
     fn check_prefix(&mut self, prefix: Doc<'_>) -> Result<PrefixVerdict> {

@@ -19,28 +19,30 @@
 //! insert, update and delete; [`documents`] maintains documents with their index [`entries`],
 //! except those that are [`deferred`], and [`recovery`] makes the deferred ones again after a
 //! crash; [`definition`] creates and drops, [`index_build`] builds indexes; [`retry`] records
-//! outcomes; [`cleanup`] does work that can wait; [`wal_size`] and [`disk_reserve`] limit the space
-//! on disk.
+//! outcomes; [`intents`] and [`transaction`] are about transactions; [`cleanup`] does work that can
+//! wait; [`wal_size`] and [`disk_reserve`] limit the space on disk.
 
 mod batch;
-mod changes;
+pub mod changes;
 mod cleanup;
 mod conditional;
 mod deferred;
 mod deferred_entries;
 mod definition;
 mod disk_reserve;
-mod documents;
-mod entries;
+pub mod documents;
+pub mod entries;
 mod index_build;
+pub mod intents;
 mod on_worker;
 mod part;
 mod progress;
 mod queue;
 mod recovery;
-mod retry;
+pub mod retry;
 mod state;
 mod tasks;
+mod transaction;
 mod wal_size;
 mod yield_point;
 
@@ -50,6 +52,7 @@ use crate::shared::Shared;
 use ahash::AHashMap;
 use disk_reserve::DiskReserve;
 use error::{Error, Result};
+use intents::Intents;
 use progress::Turn;
 use rusqlite::Connection;
 use state::TransactionEffects;
@@ -113,6 +116,7 @@ pub fn start(
         last_early_flush: None,
         cleanup: Cleanup::default(),
         escaped_names_noted: false,
+        intents: Intents::default(),
     };
     writer.recover_deferred_entries()?;
     match writer.cleanup.find_dropped(&writer.connection) {

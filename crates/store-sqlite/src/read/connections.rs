@@ -45,13 +45,20 @@ impl<C> ConnectionPool<C> {
             Some(connection) => connection,
             None => Rc::new(open()?),
         };
-        Ok(Lease { readers: self, connection })
+        Ok(Lease { readers: Some(self), connection })
+    }
+}
+
+impl<C> Lease<'_, C> {
+    /// Returns a lease of a connection that several reads use, since it is pinned to a snapshot.
+    pub fn of_pinned(connection: Rc<C>) -> Self {
+        Lease { readers: None, connection }
     }
 }
 
 /// A connection in use.
 pub struct Lease<'r, C> {
-    readers: &'r ConnectionPool<C>,
+    readers: Option<&'r ConnectionPool<C>>,
     connection: Rc<C>,
 }
 
@@ -66,7 +73,8 @@ impl<C> Deref for Lease<'_, C> {
 
 impl<C> Drop for Lease<'_, C> {
     fn drop(&mut self) {
-        let mut free = self.readers.free.borrow_mut();
+        let Some(readers) = self.readers else { return };
+        let mut free = readers.free.borrow_mut();
         if free.len() < IDLE_MAX {
             free.push(self.connection.clone());
         }

@@ -286,7 +286,7 @@ impl Writer {
         // Emptying a table takes as long as reading it.
         let is_large =
             collection.documents() > EMPTIED_AT_ONCE_MAX || collection.data_bytes() > EMPTIED_AT_ONCE_BYTES_MAX;
-        if statement.deletes_everything() && !is_large {
+        if statement.deletes_everything() && !is_large && !self.has_intents(collection.id) {
             outcome.matched = steps::unbroken(|| self.delete_all(&collection))?;
             return Ok(StatementProgress::Done(outcome));
         }

@@ -2,6 +2,7 @@
 
 use super::entries::IndexEntries;
 use crate::catalog::Collection;
+use crate::transaction::ending::Ending;
 use document::DocBuf;
 use error::Error;
 use std::sync::Arc;
@@ -65,6 +66,8 @@ pub enum Applied {
     Outdated,
     /// Another attempt is ahead, with these outcomes: nothing was changed.
     Recorded(BatchOutcome),
+    /// The first change must wait for a transaction: nothing was changed.
+    Blocked(Arc<Ending>, Vec<Change>),
     /// The outcomes of the first changes; nothing behind a refused one is changed. All changes and
     /// the record are returned, because memory is charged to the request until its own thread frees
     /// it.

@@ -11,6 +11,7 @@ use super::state::Writer;
 use crate::catalog::Collection;
 use crate::failure::{Attempt, Failure, in_collection};
 use crate::files::sync;
+use crate::transaction::ending::Ending;
 use document::Doc;
 use error::{Error, Result};
 use std::borrow::Cow;
@@ -74,6 +75,12 @@ impl Writer {
         let began = Instant::now();
         let mut changed = Vec::with_capacity(changes.len());
         for change in &changes {
+            if let Some(holder) = self.holder_of(&collection, change)? {
+                if changed.is_empty() {
+                    return Ok(Applied::Blocked(holder, changes));
+                }
+                break;
+            }
             match self.change(&collection, change) {
                 Ok(true) => changed.push(Changed::Done),
                 Ok(false) => changed.push(Changed::Conflict),
@@ -93,6 +100,22 @@ impl Writer {
             self.record_encoded(&record.key, &record.outcomes)?;
         }
         Ok(Applied::Outcomes(changed, changes, record))
+    }
+
+    /// Returns the transaction that a change must wait for.
+    fn holder_of(&mut self, collection: &Collection, change: &Change) -> Attempt<Option<Arc<Ending>>> {
+        if self.intents.is_empty() {
+            return Ok(None);
+        }
+        Ok(match change {
+            Change::Insert { document, entries } => self.holder(collection, document.as_doc(), Some(entries)),
+            Change::Replace { new, new_entries, .. } => self.holder(collection, new.as_doc(), Some(new_entries)),
+            Change::Delete { old, .. } => self.holder(collection, old.as_doc(), None),
+            Change::DeleteAny { seq } => match self.read(collection, *seq)? {
+                Some(old) => self.holder(collection, old.as_doc(), None),
+                None => None,
+            },
+        })
     }
 
     /// Applies a change. Returns false if the document differs.
@@ -124,7 +147,8 @@ impl Writer {
         Ok(true)
     }
 
-    fn is_still(&self, collection: &Collection, seq: i64, document: Doc<'_>) -> Attempt<bool> {
+    /// Returns whether a document is the same as before.
+    pub(super) fn is_still(&self, collection: &Collection, seq: i64, document: Doc<'_>) -> Attempt<bool> {
         Ok(self.read(collection, seq)?.is_some_and(|now| now.as_bytes() == document.as_bytes()))
     }
 }

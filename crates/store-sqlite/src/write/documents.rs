@@ -37,6 +37,7 @@ impl Writer {
         entries: &IndexEntries,
         later: bool,
     ) -> Attempt<()> {
+        self.check_intents(collection, document, Some(entries))?;
         keys::id_key(document, &collection.collation, &mut self.key);
         let seq = self.next_seq_of(collection)?;
         let insert = self.connection.prepare_cached(&collection.sql.insert)?.execute((
@@ -107,6 +108,7 @@ impl Writer {
         new: Doc<'_>,
         new_entries: &IndexEntries,
     ) -> Attempt<()> {
+        self.check_intents(collection, new, Some(new_entries))?;
         self.apply_deferred_before_change(collection.id, seq)?;
         self.note_touched(collection, seq);
         self.store_multikey(collection, new_entries)?;
@@ -132,6 +134,7 @@ impl Writer {
     }
 
     fn delete_with_entries(&mut self, collection: &Arc<Collection>, seq: i64, old: &OldDocument<'_>) -> Attempt<()> {
+        self.check_intents(collection, old.document, None)?;
         self.apply_deferred_before_change(collection.id, seq)?;
         self.note_touched(collection, seq);
         self.remove_entries(collection, seq, &old.entries.keys)?;
@@ -227,7 +230,8 @@ impl Writer {
     }
 }
 
-fn duplicate_id(collection: &Collection, document: Doc<'_>) -> Error {
+/// Returns error 11000 for a document whose `_id` exists.
+pub fn duplicate_id(collection: &Collection, document: Doc<'_>) -> Error {
     let mut value = DocBuf::new();
     value.append("_id", document.get("_id").unwrap_or(Value::Null));
     let pattern = document::doc! { "_id": 1 };
@@ -240,6 +244,7 @@ fn duplicate_id(collection: &Collection, document: Doc<'_>) -> Error {
     )
 }
 
+/// Returns error 11000 for a document whose key in a unique index exists.
 pub fn duplicate(collection: &Collection, index: &Index, document: Doc<'_>, key: &[u8]) -> Error {
     let values = keys::key_values(document, index, key);
     let (name, pattern) = (&index.spec.name, index.spec.key.as_doc());

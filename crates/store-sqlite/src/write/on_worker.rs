@@ -6,6 +6,7 @@
 //! meanwhile is read and evaluated again. So several such statements do not wait for one another,
 //! and each can be divided, killed and timed like any read.
 
+mod inside;
 mod search;
 
 use super::batch::{MatchedRow, UpdateTarget, updated_document};
@@ -16,6 +17,7 @@ use super::retry;
 use crate::catalog::Collection;
 use crate::failure::{self, Failure, SlowPart};
 use crate::read::scan;
+use crate::transaction::ending::Ending;
 use crate::worker::SqliteStore;
 use document::{Doc, DocBuf, Value};
 use error::{Code, Error, Result};
@@ -23,8 +25,8 @@ use rusqlite::OptionalExtension;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::{
-    AccessStats, BatchOutcome, DeleteStatement, Progress, ReturnImage, StatementOutcome, Statements, UpdateStatement,
-    WriteBatch,
+    AccessStats, BatchOutcome, DeleteStatement, Namespace, Progress, ReturnImage, StatementOutcome, Statements,
+    UpdateStatement, WriteBatch,
 };
 use update::UpdateOutcome as Update;
 
@@ -35,6 +37,9 @@ const SLICE: Duration = Duration::from_millis(1);
 const CHANGES_MAX: usize = 64;
 const CHANGES_BYTES_MAX: usize = 256 << 10;
 const CHANGES_TIME_MAX: Duration = Duration::from_millis(20);
+
+/// A statement that waits for a transaction checks this often whether it must stop.
+const STOP_INTERVAL: Duration = Duration::from_millis(20);
 
 /// After a statement faster than this, the writer is asked to carry out the next one.
 const BRIEF: Duration = Duration::from_millis(5);
@@ -71,6 +76,9 @@ enum ChangeOutcome {
 impl SqliteStore {
     /// Carries out a batch: on the writer, except for slow statements.
     pub async fn carry_out(&self, batch: WriteBatch) -> Result<BatchOutcome> {
+        if self.inside.is_some() {
+            return Box::pin(self.carry_out_inside(batch)).await;
+        }
         let mut settled = self.writer.write(RemainingBatch::all_of(batch)).await?;
         loop {
             match settled {
@@ -109,16 +117,21 @@ impl SqliteStore {
             }
         }
         if batch.journal {
-            let nothing = ConditionalChanges {
-                namespace: batch.namespace.clone(),
-                collection: None,
-                changes: Vec::new(),
-                record: None,
-                journal: true,
-            };
-            self.writer.apply(nothing).await?;
+            self.sync_commits(&batch.namespace).await?;
         }
         Ok(BatchProgress::Done(done))
+    }
+
+    /// Waits until all commits so far are on disk.
+    async fn sync_commits(&self, namespace: &Namespace) -> Result<()> {
+        let nothing = ConditionalChanges {
+            namespace: namespace.clone(),
+            collection: None,
+            changes: Vec::new(),
+            record: None,
+            journal: true,
+        };
+        self.writer.apply(nothing).await.map(drop)
     }
 
     /// Reads a document by its number.
@@ -178,6 +191,14 @@ impl Statement<'_> {
 
     fn check(&self) -> Step<()> {
         self.progress.check().map_err(StatementEnd::Batch)
+    }
+
+    /// Waits until a transaction is over that has changed a document.
+    async fn wait_for(&self, transaction: &Ending) -> Step<()> {
+        while tokio::time::timeout(STOP_INTERVAL, transaction.wait()).await.is_err() {
+            self.check()?;
+        }
+        self.check()
     }
 
     fn collection(&self) -> Option<Arc<Collection>> {
@@ -446,8 +467,13 @@ impl Statement<'_> {
                 record: None,
                 journal: false,
             };
-            let (changed, mut left) = match self.store.writer.apply(conditional).await.map_err(StatementEnd::Batch)? {
+            let (changed, mut left) = match self.store.apply(conditional).await.map_err(StatementEnd::Batch)? {
                 Applied::Outcomes(changed, changes, _) => (changed, changes),
+                Applied::Blocked(transaction, changes) => {
+                    self.wait_for(&transaction).await?;
+                    sent = changes;
+                    continue;
+                }
                 Applied::Outdated | Applied::Recorded(_) => {
                     conflicts.extend(numbers);
                     return Ok(());
@@ -485,8 +511,12 @@ impl Statement<'_> {
         });
         let namespace = self.batch.namespace.clone();
         let conditional = ConditionalChanges { namespace, collection, changes: vec![change], record, journal: false };
-        match self.store.writer.apply(conditional).await.map_err(StatementEnd::Batch)? {
+        match self.store.apply(conditional).await.map_err(StatementEnd::Batch)? {
             Applied::Outdated => Ok(ChangeOutcome::Again),
+            Applied::Blocked(transaction, _) => {
+                self.wait_for(&transaction).await?;
+                Ok(ChangeOutcome::Again)
+            }
             Applied::Recorded(outcome) => Err(StatementEnd::Recorded(outcome)),
             Applied::Outcomes(changed, _, record) => {
                 drop(record);

@@ -182,6 +182,11 @@ impl<W> Handle<W> {
         .await
     }
 
+    /// Runs work on the writer that changes no definition.
+    pub async fn run<T: Send + 'static>(&self, work: impl FnOnce(&mut W) -> Attempt<T> + Send + 'static) -> Result<T> {
+        self.define(Scope::Collections(Vec::new()), Arc::default(), work).await
+    }
+
     /// Has the deferred entries of these indexes applied, up to all acknowledged writes.
     pub async fn apply_all_deferred(&self, collection: i64, indexes: Vec<i64>) -> Result<()> {
         let (reply, answer) = oneshot::channel();

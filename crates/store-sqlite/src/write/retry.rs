@@ -9,10 +9,10 @@ use super::state::Writer;
 use crate::failure::Attempt;
 use document::{Doc, DocBuf, Value};
 use error::{Code, Error};
-use rusqlite::OptionalExtension;
+use rusqlite::{Connection, OptionalExtension};
 use std::time::{SystemTime, UNIX_EPOCH};
 use store::retry_record::{Outcome, RecordFormat};
-use store::{BatchOutcome, RetryKey};
+use store::{BatchOutcome, RecordedWrite, RetryKey};
 
 /// How long an outcome is stored, in seconds: as long as a session may stay unused
 /// (`logicalSessionTimeoutMinutes`).
@@ -38,6 +38,10 @@ impl Writer {
         }
         if number < key.txn_number {
             return Ok(None);
+        }
+        if Doc::from_bytes(&record).is_some_and(is_transaction) {
+            let message = "Cannot retry a retryable write that has been converted into a transaction";
+            return Err(Error::new(Code::INCOMPLETE_TRANSACTION_HISTORY, message).into());
         }
         let damaged = || Error::internal("the recorded outcome of a retryable write is damaged");
         let record = Doc::from_bytes(&record).ok_or_else(damaged)?;
@@ -65,6 +69,32 @@ impl Writer {
         ))?;
         Ok(())
     }
+}
+
+/// The field that distinguishes the record of a committed transaction.
+const TRANSACTION: &str = "transaction";
+
+/// Returns the record of a committed transaction.
+pub fn committed_transaction() -> DocBuf {
+    let mut record = encode([&[], &[]]);
+    record.append(TRANSACTION, true);
+    record
+}
+
+fn is_transaction(record: Doc<'_>) -> bool {
+    record.get(TRANSACTION).is_some_and(Value::is_truthy)
+}
+
+/// Reads the record of a session.
+pub fn recorded_write(connection: &Connection, session: [u8; 16]) -> Attempt<Option<RecordedWrite>> {
+    let sql = "SELECT txn_number, outcome FROM retryable_writes WHERE session = ?1";
+    let mut statement = connection.prepare_cached(sql)?;
+    let found: Option<(i64, Vec<u8>)> =
+        statement.query_row([&session], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    Ok(found.map(|(txn_number, record)| RecordedWrite {
+        txn_number,
+        is_transaction: Doc::from_bytes(&record).is_some_and(is_transaction),
+    }))
 }
 
 /// Encodes the outcomes of two slices, one after the other.

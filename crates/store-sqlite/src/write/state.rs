@@ -2,6 +2,7 @@
 
 use super::deferred_entries::DeferredEntries;
 use super::disk_reserve::{DiskReserve, is_full};
+use super::intents::Intents;
 use super::progress::Turn;
 use super::queue::{Handle, Queue};
 use super::tasks::{Build, Cleanup, Recovery};
@@ -64,6 +65,7 @@ pub struct Writer {
     pub(super) cleanup: Cleanup,
     /// The file records that there may be escaped field names.
     pub(super) escaped_names_noted: bool,
+    pub(super) intents: Intents,
 }
 
 /// Effects of the running transaction outside the database.

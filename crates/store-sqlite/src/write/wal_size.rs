@@ -44,8 +44,9 @@ impl Writer {
     /// Resets the log. A long read (validate) prevents it; it is tried again when the log has grown
     /// by as much once more.
     pub(super) fn reset_wal(&mut self) {
-        self.wal_is_long = false;
-        if !self.checkpoints.is_idle() {
+        // The snapshot of a transaction prevents it as well, for longer than a read may wait.
+        self.wal_is_long = self.shared.pinned_snapshots.load(Ordering::Acquire) > 0;
+        if self.wal_is_long || !self.checkpoints.is_idle() {
             return;
         }
         let restarted = self.shared.with_reads_paused(|| sync::checkpoint(&self.connection, "RESTART"));

@@ -1,0 +1,102 @@
+//! The writer's part in transactions: their snapshots and their commits.
+
+use super::entries::OldDocument;
+use super::retry;
+use super::state::Writer;
+use crate::catalog::{Catalog, Collection};
+use crate::failure::{Attempt, Failure};
+use crate::transaction::ending::Ending;
+use crate::transaction::log::{FIRST_OWN_NUMBER, Log, LogEntry};
+use ahash::AHashMap;
+use document::DocBuf;
+use error::{Code, Error};
+use rusqlite::Connection;
+use std::sync::Arc;
+use store::transaction::{TRANSIENT, aborted, write_conflict};
+use store::{Namespace, RetryKey};
+
+impl Writer {
+    /// Begins to read on a connection. Returns it with the catalog of its snapshot.
+    ///
+    /// This runs between two commits. So the catalog is that of the snapshot, and no index lacks
+    /// entries: deferred ones are applied before.
+    pub fn pin_snapshot(&mut self, connection: Connection) -> Attempt<(Connection, Arc<Catalog>)> {
+        self.apply_all_deferred_early()?;
+        if !self.recovery.is_empty() {
+            let message = "index entries are being recovered after a crash; transactions can begin soon";
+            return Err(Error::new(Code::SNAPSHOT_UNAVAILABLE, message).with_labels(&[TRANSIENT]).into());
+        }
+        connection.execute_batch("BEGIN; SELECT id FROM collections LIMIT 1")?;
+        Ok((connection, self.catalog.clone()))
+    }
+
+    /// Commits a transaction, with the record of its outcome. Fails with 251 if it was aborted, and
+    /// with 112 if a collection has been changed that it depends on.
+    pub fn commit_transaction(&mut self, ending: &Arc<Ending>, log: Log, key: &RetryKey) -> Attempt<()> {
+        if !ending.begin_commit() {
+            return Err(aborted().into());
+        }
+        // Its own intents do not apply to it.
+        self.intents.remove(ending);
+        let committed = match log.created.is_empty() {
+            true => self.transaction(|writer| writer.replay(log, key)),
+            false => self.change_catalog(|writer| writer.replay(log, key)),
+        };
+        ending.finish();
+        match committed {
+            // An index that others have created since does not allow it.
+            Err(Failure::Refused(error)) if error.code() == Code::DUPLICATE_KEY => Err(write_conflict().into()),
+            committed => committed,
+        }
+    }
+
+    fn replay(&mut self, log: Log, key: &RetryKey) -> Attempt<()> {
+        self.check_room(false)?;
+        for created in &log.created {
+            if self.catalog.get(&created.namespace).is_some() {
+                return Err(write_conflict().into());
+            }
+            self.create_collection(&created.namespace, created.options.clone())?;
+            if !created.indexes.is_empty() {
+                self.create_indexes(&created.namespace, created.indexes.clone(), Arc::default())?;
+            }
+        }
+        let is_created = |namespace: &Namespace| log.created.iter().any(|created| created.namespace == *namespace);
+        let mut numbers = AHashMap::new();
+        for entry in log.entries {
+            let current = self.catalog.get(&entry.namespace);
+            let current = current.filter(|now| now.id == entry.collection || is_created(&entry.namespace));
+            let Some(collection) = current.cloned() else { return Err(write_conflict().into()) };
+            self.replay_entry(&collection, entry, &mut numbers)?;
+        }
+        self.record_encoded(key, &retry::committed_transaction())
+    }
+
+    /// Repeats a change. `numbers`: those of documents that the transaction has inserted, by their
+    /// numbers in the transaction.
+    fn replay_entry(
+        &mut self,
+        collection: &Arc<Collection>,
+        entry: LogEntry,
+        numbers: &mut AHashMap<(i64, i64), i64>,
+    ) -> Attempt<()> {
+        let LogEntry { seq, old, new, collection: id, .. } = entry;
+        let Some(old) = old else {
+            let new = new.as_ref().map(DocBuf::as_doc).unwrap_or_default();
+            self.insert_document(collection, new, false)?;
+            let stored = self.next_seq.get(&collection.id).copied().unwrap_or_default();
+            numbers.insert((id, seq), stored);
+            return Ok(());
+        };
+        let stored = if seq < FIRST_OWN_NUMBER { Some(seq) } else { numbers.get(&(id, seq)).copied() };
+        let Some(stored) = stored else { return Err(Error::internal("a transaction's document is unknown").into()) };
+        if !self.is_still(collection, stored, old.as_doc())? {
+            return Err(write_conflict().into());
+        }
+        let old = OldDocument::of(collection, old.as_doc())?;
+        match new {
+            Some(new) => self.replace_document(collection, stored, &old, new.as_doc()),
+            None => self.delete_document(collection, stored, &old),
+        }
+    }
+}
