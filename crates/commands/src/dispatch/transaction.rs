@@ -14,9 +14,10 @@ use server::logical_session::LogicalSessionId;
 use server::session_state::{StatementRole, Step};
 use server::{Server, Worker};
 use std::cell::OnceCell;
+use std::rc::Rc;
 use std::sync::Arc;
-use store::RetryKey;
 use store::transaction::TRANSIENT;
+use store::{DocumentStore, RetryKey, Transaction};
 use tokio::sync::OwnedMutexGuard;
 
 /// A place for the worker of a transaction's statement. Dropping it ends the statement.
@@ -61,11 +62,12 @@ pub(super) async fn run<'a>(
             let handle = registry.handle(&id, number)?;
             let key = RetryKey { session: id.retry_id(), txn_number: number };
             let journal = call.envelope.durability.journal;
-            let committed = worker.store.commit_transaction(&handle, key, journal).await;
-            committed.map_err(transient)?;
-            registry.commit(&id, number);
-            worker.server.kill_transaction_cursors(&id, number);
+            // From here on the task decides how the transaction ends.
             attempt.succeeded = true;
+            let committing =
+                commit(worker.server.clone(), worker.store.clone(), handle, (id, number, key), journal, turn);
+            let committed = tokio::task::spawn_local(committing).await;
+            committed.map_err(|_| Error::internal("the commit has failed"))?.map_err(transient)?;
             write_ok(call, reply);
             return Ok(Disposition::Reply);
         }
@@ -87,6 +89,24 @@ pub(super) async fn run<'a>(
     let written = reply.get(start..).and_then(Doc::from_bytes);
     attempt.succeeded = written.is_some_and(|reply| reply.get("writeErrors").is_none());
     Ok(disposition)
+}
+
+/// Commits a transaction, and records the outcome. This is a task of its own: if the client leaves,
+/// or the operation is killed, the outcome is recorded nevertheless.
+async fn commit(
+    server: Arc<Server>,
+    store: Rc<dyn DocumentStore>,
+    handle: Arc<dyn Transaction>,
+    (id, number, key): (LogicalSessionId, i64, RetryKey),
+    journal: bool,
+    _turn: OwnedMutexGuard<()>,
+) -> Result<()> {
+    let mut attempt = Attempt { server: &server, id, number, succeeded: false };
+    store.commit_transaction(&handle, key, journal).await?;
+    attempt.succeeded = true;
+    server.transactions.commit(&id, number);
+    server.kill_transaction_cursors(&id, number);
+    Ok(())
 }
 
 /// Returns the lock for the turns of a session's statements. Reads the session's record if it is

@@ -116,6 +116,15 @@ const PARAMETERS: &[Parameter] = &[
         write: None,
     },
     Parameter {
+        name: "transactionLifetimeLimitSeconds",
+        at_startup: true,
+        read: |server, name, reply| reply.append(name, server.transactions.lifetime_seconds() as i32),
+        write: Some(|server, field| {
+            server.transactions.set_lifetime_seconds(positive(field, "greater than or equal to 1")?);
+            Ok(())
+        }),
+    },
+    Parameter {
         name: "ttlMonitorEnabled",
         at_startup: true,
         read: |server, name, reply| reply.append(name, server.parameters.ttl_monitor_enabled.load(Relaxed)),
@@ -131,14 +140,15 @@ const PARAMETERS: &[Parameter] = &[
             reply.append(name, server.parameters.ttl_monitor_sleep_seconds.load(Relaxed) as i32);
         },
         write: Some(|server, field| {
-            server.parameters.ttl_monitor_sleep_seconds.store(positive(field)?, Relaxed);
+            server.parameters.ttl_monitor_sleep_seconds.store(positive(field, "greater than 0")?, Relaxed);
             Ok(())
         }),
     },
 ];
 
 /// Reads a positive number of seconds as MongoDB does: fractions are truncated, and true is 1.
-fn positive(field: Element<'_>) -> Result<i64> {
+/// `required`: the requirement in MongoDB's words.
+fn positive(field: Element<'_>, required: &str) -> Result<i64> {
     let name = field.key();
     let refuse = |reason: &str| Err(Error::bad_value(format!("Failed validating {name}: {reason}")));
     let number = match field.value() {
@@ -151,7 +161,7 @@ fn positive(field: Element<'_>) -> Result<i64> {
     match i32::try_from(number) {
         Err(_) => refuse("Out of bounds coercing to integral value"),
         Ok(..=0) => {
-            let message = format!("Invalid value for parameter {name}: {number} is not greater than 0");
+            let message = format!("Invalid value for parameter {name}: {number} is not {required}");
             Err(Error::bad_value(message))
         }
         Ok(seconds) => Ok(seconds.into()),

@@ -35,6 +35,7 @@ const SECTIONS: &[Section] = &[
     ("opcountersRepl", replicated_counters),
     ("security", security),
     ("storageEngine", storage_engine),
+    ("transactions", transactions),
     ("transportSecurity", transport_security),
     ("mem", memory),
     ("metrics", metrics),
@@ -86,6 +87,18 @@ fn operation_latencies(call: &Call<'_>, _: &Statistics, writer: &mut DocWriter<'
     let workers = server.workers();
     let latencies = usage::latencies(workers.iter().map(|worker| &worker.usage), None);
     usage::write_latencies(&latencies, false, writer);
+}
+
+/// A snapshot keeps the store's log, so its age is reported.
+fn transactions(call: &Call<'_>, _: &Statistics, writer: &mut DocWriter<'_>) {
+    let counts = call.worker.server.transactions.counts(call.now_ms);
+    writer.append("currentActive", counts.active);
+    writer.append("currentInactive", counts.open - counts.active);
+    writer.append("currentOpen", counts.open);
+    writer.append("totalStarted", counts.started as i64);
+    writer.append("totalCommitted", counts.committed as i64);
+    writer.append("totalAborted", counts.aborted as i64);
+    writer.append("oldestSnapshotMillis", counts.oldest_ms);
 }
 
 /// `top`: the use of collections.

@@ -188,6 +188,14 @@ fn check_stages(stages: Doc<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Refuses to write measurements in a transaction.
+pub fn refuse_time_series(call: &Call<'_>) -> Result<()> {
+    match call.envelope.in_transaction {
+        true => refuse("Cannot insert into a time-series collection in a multi-document transaction"),
+        false => Ok(()),
+    }
+}
+
 fn refuse(message: &str) -> Result<()> {
     Err(Error::new(Code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION, message))
 }
