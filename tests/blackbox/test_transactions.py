@@ -1,0 +1,427 @@
+"""Transactions of several statements, on the embedded store and on MongoDB's replica set of one."""
+
+import random
+import re
+import threading
+import time
+import uuid
+
+import bson
+import pymongo
+import pytest
+from bson import Binary, Int64
+from pymongo.errors import AutoReconnect, ConnectionFailure, OperationFailure, PyMongoError
+
+from support.mongod import MongodReplicaSet
+from support.selkie import SelkieServer
+from support.wire import Wire
+
+OPTIONS = ("--topology", "replica-set")
+
+
+@pytest.fixture(scope="module")
+def selkie(tmp_path_factory):
+    server = SelkieServer(tmp_path_factory.mktemp("transactions"), options=OPTIONS).start()
+    yield server
+    assert server.stop() == 0, server.end_of_log()
+    server.remove()
+
+
+@pytest.fixture(scope="module")
+def mongod(tmp_path_factory):
+    server = MongodReplicaSet(tmp_path_factory.mktemp("mongod")).start()
+    yield server
+    server.remove()
+
+
+@pytest.fixture
+def own_selkie(tmp_path):
+    server = SelkieServer(tmp_path / "selkie", options=OPTIONS).start()
+    yield server
+    server.remove()
+
+
+class Sessions:
+    """Commands in sessions with numbers of our own, which no driver would send."""
+
+    def __init__(self, server):
+        self.wire = Wire(server.port)
+        self.ids = {}
+
+    def run(self, command, database="t", session=None, number=None, start=False, **fields) -> dict:
+        body = dict(command)
+        if session is not None:
+            self.ids.setdefault(session, Binary(uuid.uuid4().bytes, 4))
+            body["lsid"] = {"id": self.ids[session]}
+        if number is not None:
+            body |= {"txnNumber": Int64(number), "autocommit": False}
+        if start:
+            body["startTransaction"] = True
+        return self.wire.run(body | fields | {"$db": database})
+
+    def close(self):
+        self.wire.socket.close()
+
+
+def comparable(reply: dict) -> dict:
+    """The part of a reply that both servers must agree on."""
+    kept = {"ok", "code", "codeName", "errmsg", "errorLabels", "n", "nModified", "writeErrors", "cursor", "values", "value"}
+    reply = {key: value for key, value in reply.items() if key in kept}
+    if "errmsg" in reply:
+        # Sessions, cursors, and the names of WiredTiger's files.
+        text = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "SESSION", reply["errmsg"])
+        text = re.sub(r"cursor -?\d+", "cursor ID", text)
+        reply["errmsg"] = re.sub(r"^WiredTigerIdIndex.*caused by :: ", "", text)
+    if "cursor" in reply:
+        cursor = dict(reply["cursor"])
+        cursor["id"] = bool(cursor["id"])
+        reply["cursor"] = cursor
+    return reply
+
+
+FIND = {"find": "c", "filter": {"_id": 1}}
+ALL = {"find": "c", "sort": {"_id": 1}}
+COMMIT, ABORT = {"commitTransaction": 1}, {"abortTransaction": 1}
+
+
+def insert(*ids, collection="c"):
+    return {"insert": collection, "documents": [{"_id": i, "x": i} for i in ids]}
+
+
+def increase(i, collection="c"):
+    return {"update": collection, "updates": [{"q": {"_id": i}, "u": {"$inc": {"x": 1}}}]}
+
+
+def admin(command, **options):
+    return command, {"database": "admin", **options}
+
+
+def of(session, number, command, start=False, **fields):
+    database = "admin" if command in (COMMIT, ABORT) else "t"
+    return command, {"database": database, "session": session, "number": number, "start": start, **fields}
+
+
+SCRIPTS = {
+    "numbers": [
+        of("s", 1, FIND), of("s", 1, COMMIT), of("s", 1, ABORT), admin(COMMIT, session="s"),
+        admin(COMMIT, session="s", txnNumber=Int64(1)), of("s", 1, COMMIT, True), of("s", 1, FIND, True),
+        of("s", 1, FIND, True), of("s", 1, FIND), of("s", 1, ABORT), of("s", 1, ABORT), of("s", 1, FIND),
+        of("s", 2, FIND, True), of("s", 2, insert(100)), of("s", 1, FIND), of("s", 1, FIND, True), of("s", 5, FIND),
+        of("s", 2, FIND), of("s", 2, COMMIT), of("s", 2, COMMIT), of("s", 2, ABORT), of("s", 2, FIND),
+        of("s", 2, FIND, True), (insert(101), {"session": "s", "txnNumber": Int64(2)}),
+        (insert(102), {"session": "s", "txnNumber": Int64(1)}), (insert(103), {"session": "s", "txnNumber": Int64(3)}),
+        of("s", 3, FIND), of("s", 3, COMMIT), of("s", 4, FIND, True),
+        (insert(104), {"session": "s", "txnNumber": Int64(4)}), of("s", 4, FIND),
+        (insert(105), {"session": "s", "txnNumber": Int64(5)}), of("s", 4, FIND), of("s", 6, FIND, True),
+        of("s", 7, FIND, True), of("s", 6, FIND), of("s", 7, COMMIT), (ALL, {}),
+    ],
+    "concerns": [
+        of("s", 1, insert(100), True, writeConcern={"w": 1}), of("s", 1, FIND),
+        of("s", 2, FIND, True, readConcern={"level": "snapshot"}), of("s", 2, FIND, readConcern={"level": "snapshot"}),
+        of("s", 2, FIND), of("s", 3, FIND, True, readConcern={"level": "linearizable"}),
+        of("s", 4, FIND, True, readConcern={"level": "available"}), of("s", 5, FIND, True, readConcern={"level": "local"}),
+        of("s", 6, insert(200), True, readConcern={"level": "majority"}), of("s", 6, COMMIT, writeConcern={"w": "majority"}),
+        of("s", 7, FIND, True, autocommit=True),
+    ],
+    "conflicts": [
+        of("a", 1, ALL, True), of("a", 1, increase(1)), of("b", 1, increase(1), True), of("b", 1, FIND),
+        of("b", 1, ABORT), of("a", 1, COMMIT), of("a", 2, ALL, True), (increase(2), {}), of("a", 2, increase(2)),
+        of("a", 3, ALL, True), (insert(200), {}), of("a", 3, insert(200)), of("a", 4, ALL, True), of("b", 4, ALL, True),
+        of("a", 4, insert(201)), of("b", 4, insert(201)), of("a", 4, insert(1)), of("a", 4, FIND),
+        ({"createIndexes": "u", "indexes": [{"key": {"k": 1}, "name": "k_1", "unique": True}]}, {}),
+        of("a", 5, ALL, True), of("b", 5, ALL, True), of("a", 5, {"insert": "u", "documents": [{"_id": 1, "k": 5}]}),
+        of("b", 5, {"insert": "u", "documents": [{"_id": 2, "k": 5}]}), of("a", 5, COMMIT),
+        of("a", 6, ALL, True), ({"insert": "u", "documents": [{"_id": 3, "k": 6}]}, {}),
+        of("a", 6, {"insert": "u", "documents": [{"_id": 4, "k": 6}]}),
+        of("a", 7, {"insert": "c", "ordered": False, "documents": [{"_id": 300}, {"_id": 1}, {"_id": 301}]}, True),
+        of("a", 7, FIND),
+        # A unique key that the transaction itself sets free.
+        of("a", 8, {"delete": "u", "deletes": [{"q": {"k": 5}, "limit": 1}]}, True),
+        of("a", 8, {"insert": "u", "documents": [{"_id": 9, "k": 5}]}), of("a", 8, COMMIT),
+        ({"find": "u", "sort": {"_id": 1}}, {}),
+    ],
+    "own writes": [
+        ({"createIndexes": "c", "indexes": [{"key": {"x": 1}, "name": "x_1"}]}, {}),
+        of("s", 1, {"update": "c", "updates": [{"q": {"x": {"$gte": 5}}, "u": {"$inc": {"x": 100}}, "multi": True}]}, True),
+        of("s", 1, {"delete": "c", "deletes": [{"q": {"x": {"$lt": 3}}, "limit": 0}]}),
+        of("s", 1, insert(50, 51)), of("s", 1, {"update": "c", "updates": [{"q": {"_id": 60}, "u": {"$set": {"x": 7}}, "upsert": True}]}),
+        of("s", 1, ALL), of("s", 1, {"find": "c", "filter": {"x": {"$gt": 3}}, "sort": {"x": -1}}),
+        of("s", 1, {"find": "c", "filter": {"x": {"$gte": 7, "$lt": 106}}, "sort": {"x": 1}, "projection": {"_id": 0, "x": 1}}),
+        of("s", 1, {"find": "c", "filter": {"_id": {"$in": [1, 5, 50]}}, "sort": {"_id": 1}}),
+        of("s", 1, {"distinct": "c", "key": "x", "query": {"x": {"$gt": 4}}}),
+        of("s", 1, {"aggregate": "c", "pipeline": [{"$group": {"_id": None, "n": {"$sum": 1}, "x": {"$sum": "$x"}}}], "cursor": {}}),
+        of("s", 1, {"aggregate": "c", "pipeline": [{"$match": {"x": {"$gt": 4}}}, {"$count": "n"}], "cursor": {}}),
+        of("s", 1, {"aggregate": "c", "pipeline": [
+            {"$match": {"_id": {"$gte": 8}}}, {"$sort": {"_id": 1}},
+            {"$lookup": {"from": "c", "localField": "x", "foreignField": "x", "as": "same"}}], "cursor": {}}),
+        of("s", 1, {"findAndModify": "c", "query": {"_id": 50}, "update": {"$set": {"x": 1}}, "new": True}),
+        of("s", 1, {"findAndModify": "c", "query": {}, "sort": {"x": 1}, "remove": True}),
+        of("s", 1, {"find": "c", "filter": {"x": {"$lt": 10}}, "sort": {"x": 1}}),
+        (ALL, {}), of("s", 1, COMMIT), (ALL, {}),
+        ({"find": "c", "filter": {"x": {"$gt": 3}}, "sort": {"x": -1}}, {}),
+        of("s", 2, {"delete": "c", "deletes": [{"q": {}, "limit": 0}]}, True), of("s", 2, ALL), of("s", 2, ABORT), (ALL, {}),
+    ],
+    "arrays and unions": [
+        ({"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "a_1"}, {"key": {"b": 1}, "name": "b_1"}]}, {}),
+        ({"insert": "c", "documents": [{"_id": 100 + i, "a": i, "b": -i} for i in range(5)]}, {}),
+        of("s", 1, {"insert": "c", "documents": [{"_id": 200, "a": [1, 2, 3], "b": 7}, {"_id": 201, "a": [3, 9], "b": -2}]}, True),
+        of("s", 1, {"find": "c", "filter": {"a": {"$gte": 1}}, "sort": {"_id": 1}}),
+        of("s", 1, {"find": "c", "filter": {"$or": [{"a": 3}, {"b": -2}]}, "sort": {"_id": 1}}),
+        of("s", 1, {"find": "c", "filter": {"$or": [{"a": 3}, {"a": 2}]}, "sort": {"a": 1, "_id": 1}}),
+        of("s", 1, {"update": "c", "updates": [{"q": {"a": 9}, "u": {"$set": {"a": 4}}}]}),
+        of("s", 1, {"find": "c", "filter": {"a": {"$gt": 3}}, "sort": {"_id": 1}}),
+        of("s", 1, COMMIT), ({"find": "c", "filter": {"a": {"$gte": 1}}, "sort": {"_id": 1}}, {}),
+    ],
+    "commands": [
+        step
+        for number, (command, database) in enumerate([
+            ({"count": "c"}, "t"), ({"aggregate": "c", "pipeline": [{"$out": "d"}], "cursor": {}}, "t"),
+            ({"aggregate": "c", "pipeline": [{"$merge": "d"}], "cursor": {}}, "t"), ({"drop": "c"}, "t"),
+            ({"createIndexes": "c", "indexes": [{"key": {"z": 1}, "name": "z_1"}]}, "t"), ({"listCollections": 1}, "t"),
+            ({"ping": 1}, "admin"), ({"hello": 1}, "admin"), ({"dropDatabase": 1}, "t"), (insert(1), "config"),
+            (insert(1), "local"), ({"insert": "system.js", "documents": [{"_id": "x", "value": 1}]}, "t"),
+            ({"find": "system.js"}, "t"), ({"explain": FIND}, "t"), ({"killCursors": "c", "cursors": [Int64(1)]}, "t"),
+            ({"aggregate": "c", "pipeline": [{"$collStats": {"count": {}}}], "cursor": {}}, "t"),
+            ({"aggregate": 1, "pipeline": [{"$currentOp": {}}], "cursor": {}}, "admin"),
+            ({"getMore": Int64(5), "collection": "c"}, "t"), ({"endSessions": []}, "admin"), ({"buildInfo": 1}, "admin"),
+            ({"listIndexes": "c"}, "t"), ({"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$set": {"_id": 7}}}]}, "t"),
+            (insert(1), "t"), ({"find": "c", "filter": {"$foo": 1}}, "t"), ({"find": "c", "tailable": True}, "t"),
+        ], start=1)
+        for step in [
+            (command, {"database": database, "session": "s", "number": number, "start": True}), of("s", number, FIND),
+            of("s", number, ABORT),
+        ]
+    ],
+    "new collections": [
+        of("s", 1, {"create": "n"}, True), of("s", 1, insert(1, 2, collection="n")), of("s", 1, {"find": "n"}),
+        of("s", 1, {"createIndexes": "m", "indexes": [{"key": {"x": 1}, "name": "x_1", "unique": True}]}),
+        of("s", 1, insert(1, 2, collection="m")), of("s", 1, {"find": "m", "filter": {"x": 2}}), ({"find": "n"}, {}),
+        of("s", 1, insert(1, collection="implicit")), of("s", 1, {"delete": "n", "deletes": [{"q": {"_id": 1}, "limit": 1}]}),
+        of("s", 1, COMMIT), ({"find": "n"}, {}), ({"find": "m", "filter": {"x": 2}}, {}), ({"find": "implicit"}, {}),
+        ({"insert": "m", "documents": [{"_id": 3, "x": 2}]}, {}), of("s", 2, insert(1, collection="gone"), True),
+        of("s", 2, ABORT), ({"find": "gone"}, {}), of("s", 3, {"create": "c"}, True), of("s", 3, FIND),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_replies_are_those_of_mongodb(selkie, mongod, name):
+    replies = []
+    for server in (mongod, selkie):
+        with server.client(directConnection=True) as client:
+            client.drop_database("t")
+            client.t.c.insert_many([{"_id": i, "x": i} for i in range(10)])
+        sessions = Sessions(server)
+        replies.append([comparable(sessions.run(command, **options)) for command, options in SCRIPTS[name]])
+        sessions.close()
+    for (command, options), expected, found in zip(SCRIPTS[name], *replies, strict=True):
+        assert found == expected, (command, options)
+
+
+def test_cursors_belong_to_their_transaction(selkie, mongod):
+    def step(server):
+        with server.client(directConnection=True) as client:
+            client.drop_database("t")
+            client.t.c.insert_many([{"_id": i} for i in range(10)])
+        sessions = Sessions(server)
+        first = sessions.run({"find": "c", "batchSize": 2}, session="a", number=1, start=True)
+        more = {"getMore": first["cursor"]["id"], "collection": "c", "batchSize": 1}
+        yield sessions.run(more)
+        yield sessions.run(more, session="a")
+        yield sessions.run(more, session="b", number=1, start=True)
+        sessions.run(insert(100), session="other")
+        yield sessions.run(more, session="a", number=1)
+        yield sessions.run(more | {"batchSize": 50}, session="a", number=1)
+        outside = sessions.run({"find": "c", "batchSize": 2}, session="a")
+        yield sessions.run(more | {"getMore": outside["cursor"]["id"]}, session="a", number=1)
+        yield sessions.run(FIND, session="a", number=1)
+        sessions.close()
+
+    expected, found = ([comparable(reply) for reply in step(server)] for server in (mongod, selkie))
+    assert found == expected
+
+
+@pytest.mark.parametrize("server_name", ["selkie", "mongod"])
+def test_with_transaction(server_name, request):
+    with request.getfixturevalue(server_name).client() as client:
+        client.drop_database("t")
+        accounts = client.t.accounts
+        accounts.insert_many([{"_id": i, "balance": 100} for i in range(2)])
+
+        def transfer(session):
+            accounts.update_one({"_id": 0}, {"$inc": {"balance": -30}}, session=session)
+            accounts.update_one({"_id": 1}, {"$inc": {"balance": 30}}, session=session)
+            client.t.log.insert_one({"moved": 30}, session=session)
+            return [account["balance"] for account in accounts.find(sort=[("_id", 1)], session=session)]
+
+        with client.start_session() as session:
+            assert session.with_transaction(transfer) == [70, 130]
+            with pytest.raises(ZeroDivisionError):
+                session.with_transaction(lambda session: transfer(session) and 1 // 0)
+        assert [account["balance"] for account in accounts.find(sort=[("_id", 1)])] == [70, 130]
+        assert client.t.log.count_documents({}) == 1
+
+
+def test_writers_outside_wait_for_the_transaction(selkie):
+    with selkie.client() as client:
+        client.drop_database("t")
+        client.t.c.create_index("k", unique=True)
+        client.t.c.insert_many([{"_id": i, "x": 0, "k": i} for i in range(5)])
+        writes = {
+            "update": lambda: client.t.c.update_one({"_id": 1}, {"$inc": {"x": 1}}),
+            "update of many": lambda: client.t.c.update_many({}, {"$inc": {"x": 1}}),
+            "find and modify": lambda: client.t.c.find_one_and_update({"_id": 1}, {"$inc": {"x": 1}}),
+            "insert of the same _id": lambda: client.t.c.insert_one({"_id": 50, "k": 51}),
+            "insert of the same key": lambda: client.t.c.insert_one({"_id": 51, "k": 50}),
+            "delete": lambda: client.t.c.delete_many({"_id": 1}),
+            "delete of all": lambda: client.t.c.delete_many({}),
+        }
+        for name, write in writes.items():
+            for end in ("abort", "commit"):
+                client.t.c.delete_many({})
+                client.t.c.insert_many([{"_id": i, "x": 0, "k": i} for i in range(5)])
+                outcome = []
+                with client.start_session() as session:
+                    session.start_transaction()
+                    client.t.c.update_one({"_id": 1}, {"$inc": {"x": 10}}, session=session)
+                    client.t.c.insert_one({"_id": 50, "k": 50}, session=session)
+                    thread = threading.Thread(target=lambda write=write, outcome=outcome: outcome.append(tried(write)))
+                    thread.start()
+                    thread.join(0.15)
+                    assert thread.is_alive(), name
+                    session.commit_transaction() if end == "commit" else session.abort_transaction()
+                thread.join(10)
+                assert outcome == ["duplicate" if end == "commit" and "same" in name else "done"], (name, end)
+                x = (client.t.c.find_one({"_id": 1}) or {"x": None})["x"]
+                own = 10 if end == "commit" else 0
+                assert x == (None if "delete" in name else own if "same" in name else own + 1), (name, end)
+
+
+def tried(write):
+    try:
+        write()
+        return "done"
+    except pymongo.errors.DuplicateKeyError:
+        return "duplicate"
+
+
+def test_a_commit_survives_a_kill(own_selkie):
+    sessions = Sessions(own_selkie)
+    sessions.run(insert(1, 2))
+    sessions.run(increase(1), session="committed", number=3, start=True)
+    sessions.run(insert(10, collection="new"), session="committed", number=3)
+    assert sessions.run(COMMIT, "admin", session="committed", number=3)["ok"] == 1
+    sessions.run(increase(2), session="open", number=1, start=True)
+    own_selkie.kill()
+    own_selkie.start()
+    ids = sessions.ids
+    sessions = Sessions(own_selkie)
+    sessions.ids = ids
+    assert sessions.run(ALL)["cursor"]["firstBatch"] == [{"_id": 1, "x": 2}, {"_id": 2, "x": 2}]
+    assert sessions.run({"find": "new"})["cursor"]["firstBatch"] == [{"_id": 10, "x": 10}]
+    assert sessions.run(COMMIT, "admin", session="committed", number=3)["ok"] == 1
+    assert sessions.run(ABORT, "admin", session="committed", number=3)["code"] == 256
+    assert sessions.run(FIND, session="committed", number=2, start=True)["code"] == 225
+    lost = sessions.run(COMMIT, "admin", session="open", number=1)
+    assert (lost["code"], lost["errorLabels"]) == (251, ["TransientTransactionError"])
+    sessions.close()
+
+
+def test_a_transaction_has_a_life_time(own_selkie):
+    sessions = Sessions(own_selkie)
+    sessions.run(insert(1))
+    sessions.run({"setParameter": 1, "transactionLifetimeLimitSeconds": 1}, "admin")
+    sessions.run(increase(1), session="a", number=1, start=True)
+    # It waits for the transaction to be aborted.
+    assert sessions.run(increase(1))["nModified"] == 1
+    assert sessions.run(COMMIT, "admin", session="a", number=1)["code"] == 251
+    sessions.run({"setParameter": 1, "transactionLifetimeLimitSeconds": 60}, "admin")
+    for kill in ({"killSessions": [{"id": sessions.ids["a"]}]}, {"endSessions": [{"id": sessions.ids["a"]}]},
+                 {"killAllSessions": []}):
+        number = len(sessions.ids) * 10 + list(kill).index(next(iter(kill))) + id(kill) % 7
+        number = int(time.monotonic() * 1000)
+        sessions.run(increase(1), session="a", number=number, start=True)
+        sessions.run(kill, "admin")
+        assert sessions.run(COMMIT, "admin", session="a", number=number)["code"] == 251
+    assert sessions.run(FIND)["cursor"]["firstBatch"] == [{"_id": 1, "x": 2}]
+    counts = sessions.run({"serverStatus": 1}, "admin")["transactions"]
+    assert (counts["currentOpen"], counts["totalStarted"], counts["totalAborted"]) == (0, 4, 4)
+    sessions.close()
+
+
+def test_the_statements_of_a_transaction_use_several_connections(selkie):
+    """Whichever worker serves them."""
+    with selkie.client() as client:
+        client.drop_database("t")
+        client.t.c.insert_one({"_id": 1, "x": 0})
+    session, wires = Binary(uuid.uuid4().bytes, 4), [Wire(selkie.port) for _ in range(8)]
+    fields = {"lsid": {"id": session}, "txnNumber": Int64(1), "autocommit": False}
+    for at, wire in enumerate(wires):
+        start = {"startTransaction": True} if at == 0 else {}
+        assert wire.run(increase(1) | fields | start | {"$db": "t"})["nModified"] == 1
+    assert wires[3].run(FIND | fields | {"$db": "t"})["cursor"]["firstBatch"] == [{"_id": 1, "x": 8}]
+    assert wires[5].run(FIND | {"$db": "t"})["cursor"]["firstBatch"] == [{"_id": 1, "x": 0}]
+    assert wires[6].run(COMMIT | fields | {"$db": "admin"})["ok"] == 1
+    assert wires[7].run(FIND | {"$db": "t"})["cursor"]["firstBatch"] == [{"_id": 1, "x": 8}]
+    for wire in wires:
+        wire.socket.close()
+
+
+ACCOUNTS, CLIENTS, TRANSFERS, KILLS = 20, 8, 25, 3
+
+
+def test_transfers_keep_the_sum_while_the_server_is_killed(own_selkie):
+    """Clients move money and record each transfer, with kills in between: a snapshot always has the
+    same sum, and no transfer is lost or made twice."""
+    with own_selkie.client() as client:
+        client.t.accounts.insert_many([{"_id": i, "balance": 100} for i in range(ACCOUNTS)])
+    done, problems, finished = [], [], threading.Event()
+
+    def work(worker):
+        rng = random.Random(worker)
+        with own_selkie.client(serverSelectionTimeoutMS=20_000) as client:
+            for n in range(TRANSFERS):
+                (source, target), name = rng.sample(range(ACCOUNTS), 2), f"{worker}-{n}"
+                while not transfer(client, source, target, rng.randrange(1, 20), name):
+                    pass
+                done.append(name)
+
+    def transfer(client, source, target, amount, name) -> bool:
+        def move(session):
+            sums = list(client.t.accounts.aggregate([{"$group": {"_id": 0, "sum": {"$sum": "$balance"}}}], session=session))
+            if sums != [{"_id": 0, "sum": 100 * ACCOUNTS}]:
+                problems.append(sums)
+            client.t.accounts.update_one({"_id": source}, {"$inc": {"balance": -amount}}, session=session)
+            client.t.accounts.update_one({"_id": target}, {"$inc": {"balance": amount}}, session=session)
+            client.t.transfers.insert_one({"_id": name, "source": source, "target": target, "amount": amount}, session=session)
+
+        try:
+            with client.start_session() as session:
+                session.with_transaction(move)
+            return True
+        except pymongo.errors.DuplicateKeyError:
+            # An earlier attempt was committed, though its reply was lost.
+            return True
+        except (ConnectionFailure, AutoReconnect, OperationFailure):
+            return False
+
+    threads = [threading.Thread(target=work, args=(worker,)) for worker in range(CLIENTS)]
+    for thread in threads:
+        thread.start()
+    for kill in range(KILLS):
+        while len(done) < (kill + 1) * CLIENTS * TRANSFERS // (KILLS + 1) and any(thread.is_alive() for thread in threads):
+            finished.wait(0.02)
+        own_selkie.kill()
+        own_selkie.start()
+    for thread in threads:
+        thread.join(120)
+    assert not problems and len(done) == CLIENTS * TRANSFERS
+    with own_selkie.client() as client:
+        balances = {account["_id"]: account["balance"] for account in client.t.accounts.find()}
+        transfers = list(client.t.transfers.find())
+    assert sorted(transfer["_id"] for transfer in transfers) == sorted(done)
+    expected = dict.fromkeys(range(ACCOUNTS), 100)
+    for transfer in transfers:
+        expected[transfer["source"]] -= transfer["amount"]
+        expected[transfer["target"]] += transfer["amount"]
+    assert balances == expected
