@@ -18,6 +18,7 @@ use error::Result;
 use futures_util::future::LocalBoxFuture;
 use std::cell::{Ref, RefCell};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use store::{
     Flow, Namespace, Plan, Position, PrefixFiltering, PrefixVerdict, Progress, Query, ScanEnd, Sink, StoredDoc,
@@ -252,7 +253,26 @@ impl SqliteStore {
         progress: Arc<Progress>,
         change: impl FnOnce(&mut Writer) -> Attempt<T> + Send + 'static,
     ) -> LocalBoxFuture<'a, Result<T>> {
-        Box::pin(self.writer.define(scope, progress, |writer: &mut Writer| writer.change_catalog(change)))
+        Box::pin(async move {
+            if self.shared.pinned_snapshots.load(Ordering::Acquire) > 0 {
+                self.wait_for_transactions(&scope, &progress).await?;
+            }
+            self.writer.define(scope, progress, |writer: &mut Writer| writer.change_catalog(change)).await
+        })
+    }
+
+    /// Waits until no transaction is open that has changed these collections. Long index builds do
+    /// not wait, since a commit makes the entries of new indexes.
+    async fn wait_for_transactions(&self, scope: &Scope, progress: &Progress) -> Result<()> {
+        if matches!(scope, Scope::Everything) {
+            return Ok(());
+        }
+        loop {
+            let scope = scope.clone();
+            let holder = self.writer.run(move |writer| Ok(writer.holder_in(&scope))).await?;
+            let Some(transaction) = holder else { return Ok(()) };
+            transaction.wait_unless(|| progress.check()).await?;
+        }
     }
 }
 

@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
 use tokio::sync::watch;
+
+/// Waiting for a transaction checks this often whether it must stop.
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 const OPEN: u8 = 0;
 const COMMITTING: u8 = 1;
@@ -45,8 +49,15 @@ impl Ending {
         aborted
     }
 
-    /// Waits until the transaction is over.
-    pub async fn wait(&self) {
+    /// Waits until the transaction is over. Calls `check` now and then, and fails with its error.
+    pub async fn wait_unless<E>(&self, check: impl Fn() -> Result<(), E>) -> Result<(), E> {
+        while tokio::time::timeout(CHECK_INTERVAL, self.wait()).await.is_err() {
+            check()?;
+        }
+        check()
+    }
+
+    async fn wait(&self) {
         // Fails only if the sender is gone, which `self` has.
         let _ = self.over.subscribe().wait_for(|over| *over).await;
     }

@@ -184,6 +184,9 @@ impl SqliteStore {
         }
         if let Some(entries) = &new_entries {
             claims.add_keys(collection, seq, old_entries.as_ref(), entries);
+            if is_created {
+                note_arrays(collection, entries);
+            }
         }
         match (new, &new_entries) {
             (Some(new), Some(new_entries)) => overlay.put(seq, new.as_doc(), old_entries.as_ref(), new_entries)?,
@@ -270,6 +273,15 @@ impl SqliteStore {
         }
         Arc::make_mut(&mut inside.catalog.borrow_mut()).put(Arc::new(changed));
         Ok(outcome)
+    }
+}
+
+/// Marks the indexes of a collection that the transaction has created. The writer marks others.
+fn note_arrays(collection: &Collection, entries: &IndexEntries) {
+    for (at, parts) in &entries.arrays {
+        if let Some(index) = collection.indexes.get(*at) {
+            index.multikey.note(*parts);
+        }
     }
 }
 

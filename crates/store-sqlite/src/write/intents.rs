@@ -8,11 +8,12 @@
 //! queue, as all changes of documents do, so none can come between the check and the intent.
 
 use super::entries::{IndexEntries, difference};
+use super::queue::Scope;
 use super::state::Writer;
 use crate::catalog::{Collection, Index};
 use crate::failure::{Attempt, Failure, SlowPart};
 use crate::transaction::ending::Ending;
-use ahash::AHashMap;
+use ahash::{AHashMap, AHashSet};
 use document::{Doc, DocBuf};
 use index_keys::keys::{self, Key};
 use rusqlite::OptionalExtension;
@@ -228,6 +229,15 @@ impl Writer {
             return Ok(());
         }
         Err(Failure::TooSlow(SlowPart::Transaction))
+    }
+
+    /// Returns a transaction that has changed documents of these collections.
+    pub fn holder_in(&mut self, scope: &Scope) -> Option<Arc<Ending>> {
+        self.intents.purge();
+        let of_scope = self.catalog.collections().filter(|collection| scope.contains(&collection.namespace));
+        let ids: AHashSet<i64> = of_scope.map(|collection| collection.id).collect();
+        let mut documents = self.intents.documents.iter();
+        documents.find(|((collection, _), _)| ids.contains(collection)).map(|(_, owner)| owner.clone())
     }
 
     /// Returns whether a transaction has changed documents of the collection.

@@ -38,9 +38,6 @@ const CHANGES_MAX: usize = 64;
 const CHANGES_BYTES_MAX: usize = 256 << 10;
 const CHANGES_TIME_MAX: Duration = Duration::from_millis(20);
 
-/// A statement that waits for a transaction checks this often whether it must stop.
-const STOP_INTERVAL: Duration = Duration::from_millis(20);
-
 /// After a statement faster than this, the writer is asked to carry out the next one.
 const BRIEF: Duration = Duration::from_millis(5);
 
@@ -195,10 +192,7 @@ impl Statement<'_> {
 
     /// Waits until a transaction is over that has changed a document.
     async fn wait_for(&self, transaction: &Ending) -> Step<()> {
-        while tokio::time::timeout(STOP_INTERVAL, transaction.wait()).await.is_err() {
-            self.check()?;
-        }
-        self.check()
+        transaction.wait_unless(|| self.check()).await
     }
 
     fn collection(&self) -> Option<Arc<Collection>> {

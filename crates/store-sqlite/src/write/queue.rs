@@ -44,6 +44,7 @@ impl Claim {
 pub type Definition<W> = Box<dyn FnOnce(&mut W) + Send>;
 
 /// The namespaces that a definition changes. It waits for an index build of one of them.
+#[derive(Clone)]
 pub enum Scope {
     Collections(Vec<Namespace>),
     Database(String),
@@ -52,7 +53,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    fn contains(&self, namespace: &Namespace) -> bool {
+    pub fn contains(&self, namespace: &Namespace) -> bool {
         match self {
             Scope::Collections(collections) => collections.contains(namespace),
             Scope::Database(database) => **database == *namespace.database,
