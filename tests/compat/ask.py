@@ -1,5 +1,6 @@
 """Sends the same commands to Selkie and MongoDB, many at a time, and reports the differences."""
 
+import re
 import socket
 import struct
 from collections import Counter
@@ -27,6 +28,10 @@ READING_ALL = {"$setWindowFields", "$fill", "$bucketAuto"}
 TURN_COMMANDS, TURN_BYTES = 64, 64 * 1024
 
 
+# The last fields of a router's reply: 88 bytes of `$clusterTime`, and `operationTime`.
+TIMES = re.compile(rb"\x03\$clusterTime\0.{88}\x11operationTime\0.{8}\0\Z", re.DOTALL)
+
+
 class Side:
     """A connection to one server."""
 
@@ -41,7 +46,7 @@ class Side:
     def receive(self) -> bytes:
         """The document of one reply."""
         length = struct.unpack("<i", self._take(4))[0]
-        return self._take(length - 4)[17:]
+        return without_times(self._take(length - 4)[17:])
 
     def _take(self, count: int) -> bytes:
         while len(self.received) < count:
@@ -52,6 +57,12 @@ class Side:
         taken = bytes(self.received[:count])
         del self.received[:count]
         return taken
+
+
+def without_times(reply: bytes) -> bytes:
+    """Returns a reply without the times that a router adds, and a standalone server does not."""
+    bare = TIMES.sub(b"\0", reply)
+    return struct.pack("<i", len(bare)) + bare[4:]
 
 
 def request(command: dict) -> bytes:

@@ -6,6 +6,7 @@ mod fail_point;
 pub mod immediate;
 mod outcome;
 mod prepare;
+mod reply_times;
 mod transaction;
 mod usage;
 
@@ -26,9 +27,10 @@ use fail_point::InjectedError;
 use futures_util::FutureExt;
 use mongo_wire::Request;
 use outcome::{count, count_cached, panicked, report};
+use reply_times::ReplyTimes;
 use server::operation::OperationContext;
 use server::profiling::{self, CompletedOperation};
-use server::{ClientSession, Worker};
+use server::{ClientSession, Worker, clock};
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::time::{Duration, Instant};
@@ -103,7 +105,20 @@ async fn run_request(
         let reply = reply.get(start..).unwrap_or_default();
         record(worker, session, request, spec, &operation, reply, began.elapsed());
     }
+    if !is_trusted {
+        append_times(worker, spec, body, reply, start);
+    }
     disposition
+}
+
+/// Gives a time to the command if it has written, and adds the times to its reply.
+fn append_times(worker: &Worker, spec: Option<&Spec>, body: Doc<'_>, reply: &mut Vec<u8>, start: usize) {
+    if spec.is_some_and(|spec| spec.writes(body)) {
+        worker.server.cluster_clock.note_write(clock::now_seconds());
+    }
+    if let Some(times) = ReplyTimes::now(&worker.server) {
+        times.append(reply, start);
+    }
 }
 
 /// Returns a command as other connections may see it.

@@ -15,6 +15,7 @@ use smallvec::SmallVec;
 use std::time::Duration;
 
 mod client_metadata;
+mod cluster_time;
 pub mod collection_by_uuid;
 pub mod collection_uuid;
 pub mod first_error;
@@ -26,7 +27,8 @@ mod stable_api;
 mod write_concern;
 
 pub use client_metadata::check_client;
-pub use read_concern::check_read_concern;
+pub use cluster_time::read_cluster_time;
+pub use read_concern::{check_read_concern, wait_for_read_concern};
 use read_preference::check_read_preference;
 pub use write_concern::{WriteConcern, write_unsatisfied};
 
@@ -47,6 +49,8 @@ pub struct Envelope<'a> {
     pub starts_transaction: bool,
     pub time_limit: Option<Duration>,
     pub comment: Option<Element<'a>>,
+    /// The latest time that the client has received from any server.
+    pub cluster_time: Option<Element<'a>>,
     pub read_concern: Option<Element<'a>>,
     pub write_concern: Option<Element<'a>>,
     /// The parsed `write_concern`, if the command supports one.
@@ -101,6 +105,7 @@ impl<'a> Envelope<'a> {
             starts_transaction: false,
             time_limit: None,
             comment: None,
+            cluster_time: None,
             read_concern: None,
             write_concern: None,
             durability: WriteConcern::default(),
@@ -149,8 +154,8 @@ impl<'a> Envelope<'a> {
             }
             match element.key_bytes() {
                 b"$db" => database = errors.record(Phase::Database, database_name(element)),
-                b"$clusterTime"
-                | b"$configServerState"
+                b"$clusterTime" => envelope.cluster_time = Some(element),
+                b"$configServerState"
                 | b"$oplogQueryData"
                 | b"$queryOptions"
                 | b"$replData"

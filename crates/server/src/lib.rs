@@ -10,7 +10,7 @@
 //! hold: [`cursor`], [`logical_session`], [`transactions`], [`operation`] (time limits, `killOp`),
 //! [`statistics`],
 //! [`sql_statistics`], [`login_statistics`], [`usage`] (`top`, `$collStats`, `$indexStats`),
-//! [`profiling`], [`fail_point`],
+//! [`profiling`], [`fail_point`], [`cluster_clock`] (the times of writes),
 //! [`document_cache`] (the cached replies), [`index_filters`], [`write_lock`], [`mod@tls`],
 //! [`audit`]. [`redaction`] hides secrets of commands that are shown. [`memory_pressure`] decides
 //! when a request must wait for memory. [`overload`] is the error of those that are refused.
@@ -22,6 +22,7 @@ pub mod catalog_counts;
 pub mod client_identity;
 pub mod client_session;
 pub mod clock;
+pub mod cluster_clock;
 pub mod cursor;
 pub mod document_cache;
 pub mod fail_point;

@@ -4,6 +4,7 @@ use crate::access_control::AccessControl;
 use crate::audit::Audit;
 use crate::catalog_counts::CatalogCounts;
 use crate::clock;
+use crate::cluster_clock::{ClusterClock, ClusterTime};
 use crate::cursor::{CursorOwner, CursorRegistry};
 use crate::document_cache::{CachePolicy, CacheStatistics, Caches, DocumentCache};
 use crate::fail_point::FailPoint;
@@ -51,6 +52,8 @@ pub struct Server {
     command_count: usize,
     pub parameters: Parameters,
     pub catalog_counts: CatalogCounts,
+    /// The times of writes, which replies report.
+    pub cluster_clock: ClusterClock,
     /// `fsync` with `lock`.
     pub write_lock: WriteLock,
     /// `failCommand`, which is off without [`Settings::test_commands`].
@@ -75,6 +78,7 @@ impl Server {
         let cursor_timeout_ms = settings.cursor_timeout.as_millis() as i64;
         let (slow_ms, slow_log) = (settings.slow_ms, settings.slow_log);
         let cursors = CursorRegistry::new(settings.cursor_limits);
+        let cluster_clock = ClusterClock::new(ClusterTime::new(clock::now_seconds(), 1), settings.access_control);
         Arc::new(Server {
             access_control: AccessControl::new(settings.access_control),
             sql_servers: settings.sql_servers.clone(),
@@ -95,6 +99,7 @@ impl Server {
             workers: Mutex::default(),
             command_count,
             catalog_counts: CatalogCounts::default(),
+            cluster_clock,
             write_lock: WriteLock::default(),
             fail_command: FailPoint::default(),
             profiling: Profiling::new(slow_ms, slow_log),

@@ -5,6 +5,7 @@
 //! replies from the document cache.
 
 use super::outcome::{COUNTED_BYTES_MAX, count, count_cached, panicked, report};
+use super::reply_times::ReplyTimes;
 use super::{index_of, prepare, usage};
 use crate::call::Call;
 use crate::command::crud::find;
@@ -30,7 +31,7 @@ pub enum ImmediateOutcome {
     /// The reply's body is written.
     Written,
     /// The reply's body, to be sent from where it is stored, and the reply's own end, if it has
-    /// one.
+    /// one. The own beginning of the body, if it has one, is written.
     Cached { body: ReplyBody, end: Vec<u8> },
 }
 
@@ -44,6 +45,27 @@ const STEPS_MAX: u64 = 50_000;
 /// Executes a request that has nothing to wait for, as [`run`](super::run) does but without a
 /// future.
 pub fn run_immediately(
+    worker: &Worker,
+    session: &ClientSession,
+    request: &Request,
+    reply: &mut Vec<u8>,
+) -> ImmediateOutcome {
+    let start = reply.len();
+    let outcome = run_without_times(worker, session, request, reply);
+    let Some(times) = ReplyTimes::now(&worker.server) else { return outcome };
+    match outcome {
+        ImmediateOutcome::Written => times.append(reply, start),
+        ImmediateOutcome::Cached { body, end } => {
+            let (length, body, end) = times.around(&body, end);
+            reply.extend_from_slice(&length);
+            return ImmediateOutcome::Cached { body, end };
+        }
+        ImmediateOutcome::MayWait => {}
+    }
+    outcome
+}
+
+fn run_without_times(
     worker: &Worker,
     session: &ClientSession,
     request: &Request,

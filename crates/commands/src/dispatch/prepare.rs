@@ -11,6 +11,7 @@ use crate::table::fields;
 use crate::table::spec::Spec;
 use document::{Doc, DocWriter};
 use error::{Code, Error, Result};
+use server::{Topology, clock};
 
 /// Reads and checks what all commands share. Fails with the error that MongoDB reports first.
 pub(super) fn begin<'a>(call: &mut Call<'a>, body: Doc<'a>) -> Result<()> {
@@ -79,6 +80,11 @@ fn check_shared(call: &mut Call<'_>, errors: &mut FirstError) {
         errors.record::<()>(Phase::AdminOnly, Err(Error::new(Code::UNAUTHORIZED, message)));
     }
     errors.record(Phase::AdminOnly, login::check(worker, call.session, spec));
+    if let Some(gossip) = envelope.cluster_time.filter(|_| *topology != Topology::Standalone) {
+        let received = envelope::read_cluster_time(gossip);
+        let advanced = received.and_then(|time| worker.server.cluster_clock.advance(time, clock::now_seconds()));
+        errors.record(Phase::Metadata, advanced);
+    }
     if let Some(write_concern) = envelope.write_concern {
         if spec.takes_write_concern {
             let parsed = errors.record(Phase::WriteConcern, WriteConcern::parse_for(write_concern, topology));
@@ -98,6 +104,10 @@ fn check_shared(call: &mut Call<'_>, errors: &mut FirstError) {
         let checked = envelope::check_read_concern(read_concern, spec, topology);
         let waits = checked.as_ref().is_err_and(|error| error.code() == Code::NOT_A_REPLICA_SET);
         errors.record(if waits { Phase::ReadConcernWait } else { Phase::ReadConcern }, checked);
+        if *topology != Topology::Standalone && !errors.is_before(Phase::ReadConcernWait) {
+            let waited = envelope::wait_for_read_concern(read_concern, &worker.server.cluster_clock);
+            errors.record(Phase::ReadConcernWait, waited);
+        }
     }
     if envelope.txn_number.is_some() && envelope.session.is_none() {
         let message = "Transaction number requires a session ID to also be specified";

@@ -6,6 +6,7 @@ use crate::table::spec::Spec;
 use document::{Doc, Element, Value};
 use error::{Code, Error, Result};
 use server::Topology;
+use server::cluster_clock::{ClusterClock, ClusterTime};
 
 /// Checks a `readConcern`.
 ///
@@ -40,7 +41,7 @@ pub fn check_read_concern(element: Element<'_>, spec: &Spec, topology: &Topology
                 ));
             }
             ("level", Value::String("available" | "majority")) => {}
-            ("level", Value::String("linearizable")) if *topology != Topology::Standalone => {}
+            ("level", Value::String("linearizable" | "snapshot")) if *topology != Topology::Standalone => {}
             ("level", Value::String("linearizable")) => {
                 return Err(Error::new(
                     Code::NOT_A_REPLICA_SET,
@@ -71,7 +72,42 @@ pub fn check_read_concern(element: Element<'_>, spec: &Spec, topology: &Topology
             }
         }
     }
-    after.map_or(Ok(()), |after| after.refuse(spec))
+    after.map_or(Ok(()), |after| after.check(spec, topology))
+}
+
+/// Waits for the time that a read concern names. That takes no time: each acknowledged write is
+/// committed. Fails with 72 for a time that the clock has not reached, and with 246 or 239 for
+/// snapshots, which cursors do not hold.
+pub fn wait_for_read_concern(element: Element<'_>, clock: &ClusterClock) -> Result<()> {
+    let concern = element.value().as_document().unwrap_or(Doc::EMPTY);
+    let time_in = |document: Doc<'_>, name: &str| match document.get(name) {
+        Some(Value::Timestamp { time, increment }) => Some(ClusterTime::new(time, increment)),
+        _ => None,
+    };
+    if let Some(after) = time_in(concern, "afterClusterTime") {
+        clock.wait_for(after, server::clock::now_seconds())?;
+    }
+    let operation = concern.get("afterOpTime").and_then(Value::as_document);
+    if let Some(after) = operation.and_then(|operation| time_in(operation, "ts")) {
+        clock.check_reached("afterOpTime", after)?;
+    }
+    if concern.get("level") != Some(Value::String("snapshot")) {
+        return Ok(());
+    }
+    match time_in(concern, "atClusterTime") {
+        None => {
+            let message = "Snapshots are supported in transactions only; use another read concern";
+            Err(Error::new(Code::SNAPSHOT_UNAVAILABLE, message))
+        }
+        Some(time) if time == ClusterTime::default() => {
+            Err(Error::new(Code::INVALID_OPTIONS, "atClusterTime cannot be a null timestamp"))
+        }
+        Some(time) => {
+            clock.check_reached("atClusterTime", time)?;
+            let message = format!("Read timestamp {time} is older than the oldest available timestamp.");
+            Err(Error::new(Code::SNAPSHOT_TOO_OLD, message))
+        }
+    }
 }
 
 /// The time that a read must come after, by the clocks of replication.
@@ -128,14 +164,15 @@ impl AfterTime {
         }
     }
 
-    /// Fails: without replication there is no such time.
-    fn refuse(&self, spec: &Spec) -> Result<()> {
+    /// Fails for commands that may not name such a time, and without replication, which has none.
+    fn check(&self, spec: &Spec, topology: &Topology) -> Result<()> {
         match self {
-            AfterTime::Operation => {
-                Err(Error::new(Code::NOT_A_REPLICA_SET, "node needs to be a replica set member to use read concern"))
-            }
             AfterTime::Cluster { .. } if spec.refuses_after_cluster_time => {
                 Err(Error::new(Code::INVALID_OPTIONS, "afterClusterTime is not allowed for this command"))
+            }
+            _ if *topology != Topology::Standalone => Ok(()),
+            AfterTime::Operation => {
+                Err(Error::new(Code::NOT_A_REPLICA_SET, "node needs to be a replica set member to use read concern"))
             }
             AfterTime::Cluster { .. } => Err(Error::new(
                 Code::ILLEGAL_OPERATION,

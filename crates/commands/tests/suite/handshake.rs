@@ -67,7 +67,8 @@ fn shared_fields_are_checked() {
             (doc! { "nope": 1 }, error(59, "no such command: 'nope'")),
             (doc! { "Ping": 1 }, error(59, "no such command: 'Ping'")),
             (doc! { "ping": 1, "comment": { "a": 1 } }, doc! {}),
-            (doc! { "ping": 1, "lsid": lsid(BinarySubtype::Uuid), "$clusterTime": {} }, doc! {}),
+            (doc! { "ping": 1, "lsid": lsid(BinarySubtype::Uuid), "operationTime": {} }, doc! {}),
+            (doc! { "ping": 1, "$clusterTime": {} }, error(4, "Missing expected field \"clusterTime\"")),
             (
                 doc! { "ping": 1, "lsid": lsid(BinarySubtype::Generic) },
                 error(

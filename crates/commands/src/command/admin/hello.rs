@@ -284,15 +284,15 @@ fn write_topology(call: &Call<'_>, is_primary: bool, reply: &mut DocWriter<'_>) 
             if is_primary {
                 reply.append("electionId", ObjectId([0x7F, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0, 0, 0, 0, 1]));
             }
-            let time = server::clock::now_seconds();
+            let written = call.worker.server.cluster_clock.committed();
             let mut last_write = reply.document("lastWrite");
             for (optime, date) in [("opTime", "lastWriteDate"), ("majorityOpTime", "majorityWriteDate")] {
                 {
                     let mut optime = last_write.document(optime);
-                    optime.append("ts", Value::Timestamp { time, increment: 1 });
+                    optime.append("ts", written.value());
                     optime.append("t", 1_i64);
                 }
-                last_write.append(date, Value::DateTime(i64::from(time) * 1000));
+                last_write.append(date, Value::DateTime(i64::from(written.seconds()) * 1000));
             }
         }
     }

@@ -8,6 +8,7 @@ use crate::table::fields;
 use document::{Doc, DocWriter, Value};
 use error::{Code, Error, Result};
 use server::Topology;
+use server::cluster_clock::ClusterTime;
 
 /// Reports that MongoDB's cloud monitoring is off.
 pub fn free_monitoring(_call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
@@ -30,8 +31,8 @@ pub fn replica_set_status(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Res
         reply.append(count, 1);
     }
     // One server has written and acknowledged everything so far.
-    let time = server::clock::now_seconds();
-    let date = Value::DateTime(i64::from(time) * 1000);
+    let time = call.worker.server.cluster_clock.committed();
+    let date = Value::DateTime(i64::from(time.seconds()) * 1000);
     {
         let mut times = reply.document("optimes");
         write_time("lastCommittedOpTime", time, &mut times);
@@ -69,9 +70,9 @@ pub fn replica_set_status(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Res
 }
 
 /// Appends a time of replication.
-fn write_time(name: &str, time: u32, writer: &mut DocWriter<'_>) {
+fn write_time(name: &str, time: ClusterTime, writer: &mut DocWriter<'_>) {
     let mut optime = writer.document(name);
-    optime.append("ts", Value::Timestamp { time, increment: 1 });
+    optime.append("ts", time.value());
     optime.append("t", 1_i64);
 }
 
@@ -96,6 +97,17 @@ pub fn replica_set_config(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Res
     }
     config.append("protocolVersion", 1_i64);
     config.append("writeConcernMajorityJournalDefault", true);
+    let mut settings = config.document("settings");
+    settings.append("chainingAllowed", true);
+    settings.append("heartbeatIntervalMillis", 2000);
+    settings.append("heartbeatTimeoutSecs", 10);
+    settings.append("electionTimeoutMillis", 10_000);
+    settings.append("catchUpTimeoutMillis", -1);
+    settings.append("catchUpTakeoverDelayMillis", 30_000);
+    drop(settings.document("getLastErrorModes"));
+    let mut concern = settings.document("getLastErrorDefaults");
+    concern.append("w", 1);
+    concern.append("wtimeout", 0);
     Ok(())
 }
 

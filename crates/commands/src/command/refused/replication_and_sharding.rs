@@ -8,19 +8,37 @@ use error::{Code, Error, Result};
 use server::Topology;
 
 /// `replSet…`
-pub fn of_replica_sets(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
+pub fn of_replica_sets(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let name = call.first().key();
-    Err(match name {
-        // The presented replica set cannot be changed.
-        _ if matches!(call.worker.server.settings.topology, Topology::ReplicaSet { .. }) => {
-            Error::new(Code::COMMAND_NOT_FOUND, format!("no such command: '{name}'"))
+    if matches!(call.worker.server.settings.topology, Topology::ReplicaSet { .. }) {
+        if name == "replSetGetRBID" {
+            reply.append("rbid", 1);
+            return Ok(());
         }
+        return Err(by_replica_set(name));
+    }
+    Err(match name {
         "replSetResizeOplog" => Error::new(Code::NAMESPACE_NOT_FOUND, "oplog does not exist"),
         "appendOplogNote" => without_replication("Must have replication set up to run \"appendOplogNote\""),
         "replSetInitiate" => without_replication("This node was not started with replication enabled."),
         "replSetHeartbeat" => without_replication("not running using replication"),
         _ => without_replication("not running with --replSet"),
     })
+}
+
+/// Returns the error of the presented replica set, which cannot be changed: that of a primary which
+/// is the only member, where MongoDB has one.
+fn by_replica_set(name: &str) -> Error {
+    let not_secondary = |message: &str| Error::new(Code::NOT_SECONDARY, message);
+    match name {
+        "replSetAbortPrimaryCatchUp" => Error::new(Code::ILLEGAL_OPERATION, "The node is not in catch-up mode."),
+        "replSetFreeze" => not_secondary("Cannot freeze node when primary or running for election, state: Primary"),
+        "replSetInitiate" => Error::new(Code::ALREADY_INITIALIZED, "already initialized"),
+        "replSetMaintenance" => not_secondary("primaries can't modify maintenance mode"),
+        "replSetStepDown" => Error::new(Code::EXCEEDED_TIME_LIMIT, "No electable secondaries: this is the only member"),
+        "replSetSyncFrom" => not_secondary("primaries don't sync"),
+        _ => Error::new(Code::COMMAND_NOT_FOUND, format!("no such command: '{name}'")),
+    }
 }
 
 fn without_replication(message: &str) -> Error {

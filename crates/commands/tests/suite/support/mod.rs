@@ -44,12 +44,12 @@ impl Bench {
 
     /// Runs a command and returns its reply; `$db` is `test` by default.
     pub fn run(&mut self, command: bson::Document) -> bson::Document {
-        self.run_request(&request(command, &[])).0
+        without_times(self.run_request(&request(command, &[])).0)
     }
 
     /// Runs a command with a document sequence beside the body.
     pub fn run_with(&mut self, command: bson::Document, name: &str, documents: &[bson::Document]) -> bson::Document {
-        self.run_request(&request(command, &[(name, documents)])).0
+        without_times(self.run_request(&request(command, &[(name, documents)])).0)
     }
 
     /// Deletes the documents that have expired at a moment.
@@ -63,7 +63,7 @@ impl Bench {
         let disposition = match commands::run_immediately(&self.worker, &self.session, request, &mut reply) {
             ImmediateOutcome::Written => Disposition::Reply,
             ImmediateOutcome::Cached { body, end } => {
-                reply = [&body[..], &end].concat();
+                reply = [&reply[..], &body, &end].concat();
                 Disposition::Reply
             }
             ImmediateOutcome::MayWait => {
@@ -73,6 +73,13 @@ impl Bench {
         document::validate::check(&reply).expect("a reply is valid BSON");
         (bson::Document::from_reader(&*reply).unwrap(), disposition)
     }
+}
+
+/// Removes the times that each reply has.
+fn without_times(mut reply: bson::Document) -> bson::Document {
+    reply.remove("$clusterTime");
+    reply.remove("operationTime");
+    reply
 }
 
 /// Builds a request as it comes from the wire.
