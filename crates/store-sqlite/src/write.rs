@@ -63,6 +63,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use store::{AccessStats, Changes};
 use tasks::{Cleanup, Recovery};
+use wal_size::WalPin;
 
 pub use index_build::is_large;
 pub use queue::Scope;
@@ -102,6 +103,7 @@ pub fn start(
         wal_pages,
         wal_pages_at_checkpoint: 0,
         wal_is_long: false,
+        wal_pin: WalPin::default(),
         next_seq: AHashMap::new(),
         deltas: AHashMap::new(),
         scratch: Vec::new(),

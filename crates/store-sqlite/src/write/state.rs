@@ -6,6 +6,7 @@ use super::intents::Intents;
 use super::progress::Turn;
 use super::queue::{Handle, Queue};
 use super::tasks::{Build, Cleanup, Recovery};
+use super::wal_size::WalPin;
 use crate::catalog::{Catalog, Collection, Index};
 use crate::connection;
 use crate::failure::Attempt;
@@ -47,6 +48,7 @@ pub struct Writer {
     pub(super) wal_pages_at_checkpoint: u64,
     /// The log must be reset once that checkpoint is done.
     pub(super) wal_is_long: bool,
+    pub(super) wal_pin: WalPin,
     /// Reused buffers: a new document, a key.
     pub(super) scratch: Vec<u8>,
     pub(super) key: Vec<u8>,

@@ -11,6 +11,17 @@ use std::time::Duration;
 /// How long writers wait for the disk when the log is too long.
 const DISK_PATIENCE: Duration = Duration::from_secs(5);
 
+/// Whether a transaction's snapshot has kept the log from being reset.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum WalPin {
+    #[default]
+    None,
+    Pinned,
+    /// The snapshot is gone, and the log is longer than writers alone would make it. They do not
+    /// wait for its checkpoint.
+    Released,
+}
+
 impl Writer {
     /// Has the log checkpointed in the background, and resets it when it is long. Only this thread
     /// can reset it. Except for recent writes the log has been checkpointed by then, so that no
@@ -22,6 +33,7 @@ impl Writer {
             // The log has been reset.
             self.wal_pages_at_checkpoint = 0;
             self.wal_is_long = false;
+            self.wal_pin = WalPin::None;
         }
         if self.wal_is_long && self.checkpoints.is_idle() {
             self.reset_wal();
@@ -31,7 +43,7 @@ impl Writer {
         }
         self.wal_pages_at_checkpoint = pages;
         let bytes = pages * u64::from(page_bytes);
-        if bytes >= 2 * log_bytes_max {
+        if bytes >= 2 * log_bytes_max && self.wal_pin == WalPin::None {
             // The disk is slower than the writers, so they wait for it.
             self.checkpoints.wait_until_idle(DISK_PATIENCE);
             self.reset_wal();
@@ -45,8 +57,19 @@ impl Writer {
     /// by as much once more.
     pub(super) fn reset_wal(&mut self) {
         // The snapshot of a transaction prevents it as well, for longer than a read may wait.
-        self.wal_is_long = self.shared.pinned_snapshots.load(Ordering::Acquire) > 0;
-        if self.wal_is_long || !self.checkpoints.is_idle() {
+        if self.shared.pinned_snapshots.load(Ordering::Acquire) > 0 {
+            self.wal_pin = WalPin::Pinned;
+            self.wal_is_long = true;
+            return;
+        }
+        if self.wal_pin == WalPin::Pinned {
+            // Nothing behind the snapshot has been checkpointed: that is not the writer's work.
+            self.wal_pin = WalPin::Released;
+            self.wal_is_long = true;
+            return self.checkpoints.ask();
+        }
+        self.wal_is_long = false;
+        if !self.checkpoints.is_idle() {
             return;
         }
         let restarted = self.shared.with_reads_paused(|| sync::checkpoint(&self.connection, "RESTART"));
