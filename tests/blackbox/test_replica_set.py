@@ -1,0 +1,81 @@
+"""The replica set that Selkie presents, compared with MongoDB as a replica set of one."""
+
+import bson
+import pymongo
+import pytest
+from pymongo.errors import ServerSelectionTimeoutError
+
+from support.mongod import MongodReplicaSet
+from support.process import free_port
+from support.wire import EXHAUST_ALLOWED, Wire
+
+pytestmark = pytest.mark.selkie_only
+
+# Fields about storage and elections, which MongoDB adds.
+ONLY_MONGODB = {"lastStableRecoveryTimestamp", "electionCandidateMetrics", "replicaSetId"}
+CHANGES = [
+    {"replSetAbortPrimaryCatchUp": 1}, {"replSetFreeze": 10}, {"replSetInitiate": {}}, {"replSetMaintenance": True}, {"replSetSyncFrom": "a:1"},
+    {"replSetStepDown": 1, "secondaryCatchUpPeriodSecs": 0}, {"replSetGetRBID": 1},
+]
+
+
+@pytest.fixture(scope="module")
+def mongod(tmp_path_factory):
+    server = MongodReplicaSet(tmp_path_factory.mktemp("mongod")).start()
+    yield server
+    server.remove()
+
+
+@pytest.fixture
+def wires(own_server, mongod) -> tuple[Wire, Wire]:
+    return Wire(own_server("--topology", "replica-set").port), Wire(mongod.port)
+
+
+def shape(value, name: str = ""):
+    """Names of fields and types of values, all the way down."""
+    if isinstance(value, dict):
+        return {name: shape(inner, name) for name, inner in value.items() if name not in ONLY_MONGODB}
+    if isinstance(value, list):
+        return [shape(inner) for inner in value]
+    return type(value).__name__
+
+
+@pytest.mark.parametrize("command", ["hello", "isMaster", "replSetGetStatus", "replSetGetConfig", "replSetGetRBID"])
+def test_state(wires, command):
+    ours, theirs = (wire.run({command: 1, "$db": "admin"}) for wire in wires)
+    assert shape(ours) == shape(theirs)
+
+
+def test_changes_are_refused(wires):
+    for command in CHANGES:
+        ours, theirs = (wire.run({**command, "$db": "admin"}) for wire in wires)
+        assert (ours["ok"], ours.get("code")) == (theirs["ok"], theirs.get("code")), command
+        if ours.get("code") != 262:
+            assert ours.get("errmsg") == theirs.get("errmsg")
+
+
+def test_hello_waits_for_a_change(wires):
+    """Replies come when the time is up, at once for another version, and as a stream if allowed."""
+    for wire in wires:
+        version = wire.run({"hello": 1, "$db": "admin"})["topologyVersion"]
+        waiting = {"hello": 1, "topologyVersion": version, "maxAwaitTimeMS": 20, "$db": "admin"}
+        assert wire.run(waiting)["topologyVersion"] == version
+        of_another = {"processId": bson.ObjectId(), "counter": bson.Int64(0)}
+        assert wire.run({**waiting, "topologyVersion": of_another, "maxAwaitTimeMS": 60_000})["topologyVersion"] == version
+        later = {**version, "counter": bson.Int64(version["counter"] + 1)}
+        assert wire.run({**waiting, "topologyVersion": later})["code"] == 31382
+        first = wire.run(waiting, flags=EXHAUST_ALLOWED)
+        for _ in range(2):
+            assert wire.receive_reply()["topologyVersion"] == first["topologyVersion"]
+
+
+def test_the_advertised_address(own_server):
+    """Drivers go to it unless they connect directly, also without the name of the set."""
+    elsewhere = f"127.0.0.1:{free_port()}"
+    server = own_server("--topology", "replica-set", "--advertise", elsewhere)
+    for query in ("", "?replicaSet=selkie"):
+        with pymongo.MongoClient(f"{server.uri}/{query}", serverSelectionTimeoutMS=300) as client:
+            with pytest.raises(ServerSelectionTimeoutError, match=elsewhere):
+                client.admin.command("ping")
+    with pymongo.MongoClient(f"{server.uri}/?directConnection=true", serverSelectionTimeoutMS=3000) as client:
+        assert client.admin.command("ping")["ok"] == 1
