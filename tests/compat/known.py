@@ -266,7 +266,7 @@ def _needs_replication(command: dict) -> bool:
     waits = isinstance(concern, dict) and "w" in concern and concern["w"] not in (0, 1, "majority")
     if "txnNumber" in command:
         return True
-    return waits or isinstance(level, dict) and level.get("level") == "linearizable"
+    return waits or isinstance(level, dict) and level.get("level") in ("linearizable", "snapshot")
 
 
 KNOWN = {
