@@ -261,10 +261,12 @@ def _restricts_by_expression(command) -> bool:
 
 
 def _needs_replication(command: dict) -> bool:
-    """A concern that a standalone server cannot meet, or a transaction."""
+    """A concern that a standalone server cannot meet, a time of replication, or a transaction."""
     concern, level = command.get("writeConcern"), command.get("readConcern")
     waits = isinstance(concern, dict) and "w" in concern and concern["w"] not in (0, 1, "majority")
     if "txnNumber" in command:
+        return True
+    if isinstance(level, dict) and ("afterClusterTime" in level or "afterOpTime" in level):
         return True
     return waits or isinstance(level, dict) and level.get("level") in ("linearizable", "snapshot")
 
