@@ -7,15 +7,16 @@
 //! each other.
 //!
 //! In reading order: [`setting`], [`choices`], [`value`] (parsing), [`written`], [`parameter`],
-//! [`file`], [`defaults`]; then the parts of [`Config`]: [`object`], [`servers`], [`services`],
-//! [`store_service`], [`store`], [`listeners`], [`topology`], [`cache`], [`limits`], [`mod@tls`],
-//! [`audit`].
+//! [`file`], [`defaults`]; then the parts of [`Config`]: [`object`], [`servers`], [`filters`],
+//! [`services`], [`store_service`], [`store`], [`listeners`], [`topology`], [`cache`],
+//! [`limits`], [`mod@tls`], [`audit`].
 
 pub mod audit;
 pub mod cache;
 pub mod choices;
 pub mod defaults;
 pub mod file;
+pub mod filters;
 mod identity;
 pub mod limits;
 pub mod listeners;
@@ -93,7 +94,7 @@ impl Config {
         let threads = value(written.threads.clone()).unwrap_or_else(cores);
         let cache = Cache::resolve(&written, &store, threads)?;
         let store_server = store.url().filter(|_| written.sql_listen.is_some());
-        let servers = services::resolve(&written.servers, &written.services, store_server)?;
+        let servers = services::resolve((&written.servers, &written.filters), &written.services, store_server)?;
         let listeners = listeners::resolve(&written, &store, cache.mode, &servers)?;
         let mongodb: Vec<ListenAddress> = addresses(&listeners, Protocol::MongoDb).cloned().collect();
         let topology = topology::resolve(&written, &mongodb)?;

@@ -56,7 +56,7 @@ pub fn serve(config: Config, reloading: Reloading) -> anyhow::Result<()> {
     let caches = Arc::new(Caches::new(&config)?);
     let nothing_stored = tempfile::tempdir().context("cannot create a temporary directory")?;
     let sql_servers = Arc::new(Registry::default());
-    sql_servers.apply(config.servers.clone()).context("cannot start a monitor")?;
+    sql_servers.apply(config.servers.clone()).context("cannot start the monitors and filters")?;
     let primary = stores::primary(&config, &sql_servers)?;
     let engine = stores::open(&config, &caches, primary.as_ref(), nothing_stored.path())?;
     let definitions = sql_clients::definitions(&config)?;

@@ -38,7 +38,6 @@ pub mod router;
 pub mod service;
 pub mod sessions;
 pub mod settings;
-pub mod shared_counter;
 pub mod slots;
 pub mod split_statistics;
 pub mod statement;
@@ -62,4 +61,4 @@ pub use service::{Candidate, ConnectError, OpenError, Service};
 pub use settings::{
     Account, CausalReads, MonitorSettings, Router, Secret, ServerSettings, ServiceSettings, Settings, SplitSettings,
 };
-pub use shared_counter::SharedCounter;
+pub use sql_filter::SharedCounter;

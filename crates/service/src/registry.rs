@@ -1,5 +1,5 @@
-//! All servers, monitors and services by their names, and the change from one configuration to
-//! another.
+//! All servers, monitors, filters and services by their names, and the change from one
+//! configuration to another.
 
 use crate::backend::Backend;
 use crate::condition::Mode;
@@ -10,12 +10,13 @@ use crate::report::BackendReport;
 use crate::service::Service;
 use crate::sessions::Sessions;
 use crate::settings::{MonitorSettings, ServerSettings, ServiceSettings, Settings};
+use sql_filter::{Filter, FilterSettings};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
-/// The servers, monitors and services of the process.
+/// The servers, monitors, filters and services of the process.
 #[derive(Debug, Default)]
 pub struct Registry {
     objects: Mutex<Objects>,
@@ -28,6 +29,7 @@ struct Objects {
     backends: Vec<Arc<Backend>>,
     monitors: BTreeMap<String, Monitor>,
     services: BTreeMap<String, Arc<Service>>,
+    filters: BTreeMap<String, (FilterSettings, Arc<dyn Filter>)>,
 }
 
 impl Registry {
@@ -35,13 +37,21 @@ impl Registry {
     /// their sessions. A service that is no longer named has no servers, so its sessions end when
     /// they are idle.
     ///
-    /// Fails if a thread cannot be started. Then some monitors may not run.
+    /// Fails if a filter's file cannot be opened. Then nothing changes. Fails if a thread cannot be
+    /// started. Then some monitors may not run.
     pub fn apply(&self, settings: Settings) -> io::Result<()> {
         let mut objects = self.lock();
+        objects.change_filters(settings.filters)?;
         objects.change_servers(settings.servers);
         let changed = objects.change_monitors(settings.monitors);
         objects.change_services(settings.services, &self.sessions);
         changed
+    }
+
+    /// Opens the files of all filters again.
+    pub fn reopen_files(&self) {
+        let filters: Vec<Arc<dyn Filter>> = self.lock().filters.values().map(|(_, filter)| filter.clone()).collect();
+        filters.iter().for_each(|filter| filter.reopen());
     }
 
     pub fn service(&self, name: &str) -> Option<Arc<Service>> {
@@ -136,18 +146,35 @@ impl Objects {
         Ok(())
     }
 
+    /// Filters whose settings have not changed stay, with their state.
+    fn change_filters(&mut self, filters: Vec<FilterSettings>) -> io::Result<()> {
+        let mut after = BTreeMap::new();
+        for settings in filters {
+            let same = self.filters.get(&settings.name).filter(|(before, _)| *before == settings);
+            let filter = match same {
+                Some((_, filter)) => filter.clone(),
+                None => sql_filter::open(&settings)
+                    .map_err(|error| io::Error::new(error.kind(), format!("the filter {}: {error}", settings.name)))?,
+            };
+            after.insert(settings.name.clone(), (settings, filter));
+        }
+        self.filters = after;
+        Ok(())
+    }
+
+    fn filters_named(&self, names: &[String]) -> Vec<Arc<dyn Filter>> {
+        names.iter().filter_map(|name| Some(self.filters.get(name)?.1.clone())).collect()
+    }
+
     fn change_services(&mut self, services: Vec<ServiceSettings>, sessions: &Arc<Sessions>) {
         let mut before = std::mem::take(&mut self.services);
         for settings in services {
             let backends = self.all_named(&settings.servers);
-            let name = settings.name.clone();
-            let service = match before.remove(&name) {
-                Some(service) => {
-                    service.change(settings, backends);
-                    service
-                }
-                None => Service::new(settings, backends, sessions.clone()),
-            };
+            let (name, filters) = (settings.name.clone(), self.filters_named(&settings.filters));
+            let service = before
+                .remove(&name)
+                .unwrap_or_else(|| Service::new(settings.clone(), backends.clone(), sessions.clone()));
+            service.change(settings, backends, filters);
             self.services.insert(name, service);
         }
         for (name, service) in before {
@@ -158,7 +185,9 @@ impl Objects {
                     role: Default::default(),
                     account: None,
                     router: Default::default(),
+                    filters: Vec::new(),
                 },
+                Vec::new(),
                 Vec::new(),
             );
         }
@@ -185,8 +214,9 @@ mod tests {
             role: WantedRole::Any,
             account: None,
             router: Default::default(),
+            filters: Vec::new(),
         };
-        Settings { servers: servers.to_vec(), monitors: Vec::new(), services: vec![service] }
+        Settings { servers: servers.to_vec(), services: vec![service], ..Settings::default() }
     }
 
     #[test]

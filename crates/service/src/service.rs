@@ -10,6 +10,7 @@ use crate::sessions::Sessions;
 use crate::settings::{Router, ServerSettings, ServiceSettings};
 use crate::split_statistics::SplitStatistics;
 use crate::targets::{State, Target};
+use sql_filter::{Counters, Filter, Pipeline};
 use std::fmt;
 use std::io;
 use std::pin::pin;
@@ -30,6 +31,8 @@ pub struct Service {
     state: watch::Sender<Arc<State>>,
     sessions: Arc<Sessions>,
     pub statistics: SplitStatistics,
+    /// Counts what its filters do.
+    pub filter_counters: Arc<Counters>,
 }
 
 /// A server to which a connection is opened.
@@ -71,15 +74,22 @@ impl fmt::Display for ConnectError {
 
 impl Service {
     pub fn new(settings: ServiceSettings, backends: Vec<Arc<Backend>>, sessions: Arc<Sessions>) -> Arc<Service> {
-        let state = watch::Sender::new(Arc::new(State::new(settings, backends, None)));
-        Arc::new(Service { state, sessions, statistics: SplitStatistics::default() })
+        let state = watch::Sender::new(Arc::new(State::new(settings, backends, Pipeline::default(), None)));
+        let (statistics, filter_counters) = Default::default();
+        Arc::new(Service { state, sessions, statistics, filter_counters })
     }
 
     /// Changes the settings. Sessions on servers that the service no longer has end when they are
     /// idle.
-    pub fn change(&self, settings: ServiceSettings, backends: Vec<Arc<Backend>>) {
+    pub fn change(&self, settings: ServiceSettings, backends: Vec<Arc<Backend>>, filters: Vec<Arc<dyn Filter>>) {
         let before = self.state.borrow().clone();
-        self.state.send_replace(Arc::new(State::new(settings, backends, Some(&before))));
+        let pipeline = Pipeline { filters, counters: self.filter_counters.clone() };
+        self.state.send_replace(Arc::new(State::new(settings, backends, pipeline, Some(&before))));
+    }
+
+    /// Returns the settings in effect, with notice of changes.
+    pub fn states(&self) -> watch::Receiver<Arc<State>> {
+        self.state.subscribe()
     }
 
     pub fn name(&self) -> String {
@@ -161,6 +171,11 @@ impl Service {
     /// Returns whether the router chooses a server for each statement.
     pub fn splits_statements(&self) -> bool {
         matches!(self.state.borrow().settings.router, Router::ReadWriteSplit(_))
+    }
+
+    /// Returns whether statements pass filters.
+    pub fn has_filters(&self) -> bool {
+        !self.state.borrow().pipeline.is_empty()
     }
 
     /// Returns the settings in effect.

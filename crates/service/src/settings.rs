@@ -1,9 +1,10 @@
-//! The settings of servers, monitors and services.
+//! The settings of servers, monitors, filters and services.
 
 use crate::agreement::MajorityOf;
 use crate::plan::Allowed;
 use crate::role::{ClusterKind, WantedRole};
 use mariadb_client::{Address, ServerUrl, TlsSettings};
+use sql_filter::FilterSettings;
 use std::fmt;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ pub struct Settings {
     pub servers: Vec<ServerSettings>,
     pub monitors: Vec<MonitorSettings>,
     pub services: Vec<ServiceSettings>,
+    pub filters: Vec<FilterSettings>,
 }
 
 /// A MariaDB server.
@@ -61,6 +63,8 @@ pub struct ServiceSettings {
     /// The account that ends sessions on a server; `None`: nothing ends them.
     pub account: Option<Account>,
     pub router: Router,
+    /// The names of its filters, in the order in which statements pass them.
+    pub filters: Vec<String>,
 }
 
 /// How a service uses its servers.

@@ -1,6 +1,6 @@
 //! Counters of the router `read-write-split`, of one service.
 
-use crate::shared_counter::SharedCounter;
+use sql_filter::SharedCounter;
 
 /// The counters of a service.
 #[derive(Debug, Default)]

@@ -4,6 +4,7 @@ use crate::backend::Backend;
 use crate::role::WantedRole;
 use crate::settings::{Account, ServiceSettings};
 use mariadb_client::{Killer, ServerLocation};
+use sql_filter::Pipeline;
 use std::sync::Arc;
 
 /// The settings in effect, with the backends that they name.
@@ -11,6 +12,7 @@ use std::sync::Arc;
 pub struct State {
     pub settings: ServiceSettings,
     pub targets: Vec<Target>,
+    pub pipeline: Pipeline,
 }
 
 /// A server of a service.
@@ -23,7 +25,12 @@ pub struct Target {
 
 impl State {
     /// `before`: the state that this one replaces.
-    pub fn new(settings: ServiceSettings, backends: Vec<Arc<Backend>>, before: Option<&State>) -> State {
+    pub fn new(
+        settings: ServiceSettings,
+        backends: Vec<Arc<Backend>>,
+        pipeline: Pipeline,
+        before: Option<&State>,
+    ) -> State {
         let target = |backend: Arc<Backend>| {
             // A killer has a thread: it is kept while it is right.
             let same = before.filter(|before| before.settings.account == settings.account);
@@ -34,7 +41,7 @@ impl State {
             };
             Target { backend, killer }
         };
-        State { targets: backends.into_iter().map(target).collect(), settings }
+        State { targets: backends.into_iter().map(target).collect(), settings, pipeline }
     }
 
     /// Returns whether sessions need a primary, and wait for one if none can be reached now.

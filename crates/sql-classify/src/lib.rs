@@ -28,8 +28,8 @@ pub mod session_settings;
 pub mod statement;
 pub mod table_definition;
 mod table_name;
-mod tokens;
-mod words;
+pub mod tokens;
+pub mod words;
 pub mod write_effects;
 
 pub use class::{Class, ClassCache};

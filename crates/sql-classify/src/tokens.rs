@@ -136,6 +136,10 @@ impl<'a> Tokens<'a> {
         self.list.len()
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
     pub fn has_symbol(&self, symbol: &str) -> bool {
         self.list.iter().any(|token| token.is_symbol(symbol))
     }

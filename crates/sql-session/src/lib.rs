@@ -8,7 +8,8 @@
 //! observer before the server receives it.
 //!
 //! In reading order: [`byte_stream`] (a socket, or TLS), [`packet_stream`] (its packets),
-//! [`login`], [`reply_tracker`] (where a reply ends and the status it reports), [`result_rows`],
+//! [`login`], [`reply_tracker`] (where a reply ends and the status it reports), [`reply_gate`] (the
+//! replies that filters see), [`result_rows`],
 //! [`execute_packet`] (the parameters of a prepared statement), [`definitions`] (effects of writes,
 //! by cached table definitions), [`cache_filter`], [`privileges`] (on which cached results depend),
 //! [`in_flight_writes`], [`backend_connection`] (to the server that the service chooses),
@@ -26,6 +27,7 @@ mod in_flight_writes;
 mod login;
 mod packet_stream;
 mod privileges;
+mod reply_gate;
 mod reply_tracker;
 mod result_rows;
 mod running_command;

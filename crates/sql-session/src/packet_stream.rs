@@ -1,6 +1,7 @@
 //! One side of a session: its byte stream, and the bytes read from it.
 
 use crate::byte_stream::ByteStream;
+use crate::reply_gate::ReplyGate;
 use crate::reply_tracker::{PACKET_MAX, ReplyTracker};
 use bytes::BufMut;
 use selkie_runtime::Stream;
@@ -26,6 +27,8 @@ pub struct PacketStream {
     pub stalled_after: Option<Duration>,
     /// Bytes sent so far.
     pub sent: u64,
+    /// Observes and edits the reply that is sent to a client with filters.
+    pub gate: Option<Box<ReplyGate>>,
     buffer: Vec<u8>,
     start: usize,
 }
@@ -37,6 +40,7 @@ impl PacketStream {
             peer,
             stalled_after: None,
             sent: 0,
+            gate: None,
             buffer: Vec::new(),
             start: 0,
         }
@@ -163,6 +167,9 @@ impl PacketStream {
 
     pub async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.sent += bytes.len() as u64;
+        if let Some(gate) = &mut self.gate {
+            gate.pass(bytes);
+        }
         let Some(limit) = self.stalled_after else { return self.stream.write_all(bytes).await };
         for piece in bytes.chunks(SEND_BYTES) {
             timeout(limit, self.stream.write_all(piece)).await??;

@@ -71,6 +71,8 @@ pub struct ReplyTracker {
     /// The session's status flags; `None` after an error, which has none.
     pub status: Option<u16>,
     pub failed: bool,
+    /// The number of the error.
+    pub error: Option<u16>,
     pub warned: bool,
     pub result_sets: usize,
     /// Rows of all result sets.
@@ -104,6 +106,7 @@ impl ReplyTracker {
             length: 0,
             status: None,
             failed: false,
+            error: None,
             warned: false,
             result_sets: 0,
             rows: 0,
@@ -171,6 +174,7 @@ impl ReplyTracker {
         let first = head.first().copied();
         if first == Some(ERR) && !matches!(self.state, State::Definitions { .. } | State::PreparedDefinitions { .. }) {
             (self.failed, self.status) = (true, None);
+            self.error = head.get(1..3).and_then(|code| code.try_into().ok()).map(u16::from_le_bytes);
             return State::Over;
         }
         match self.state {
@@ -342,6 +346,7 @@ mod tests {
         let mut failed = ReplyTracker::new(ReplyKind::Results, false);
         failed.feed(&packet(1, b"\xff\x15\x04#28000no"));
         assert!(failed.is_over() && failed.failed && !failed.is_cacheable());
+        assert_eq!(failed.error, Some(1045));
     }
 
     #[test]

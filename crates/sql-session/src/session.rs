@@ -4,6 +4,8 @@ mod awaited;
 mod cached_select;
 mod catch_up;
 mod com;
+mod filter_state;
+mod filtering;
 mod kill;
 mod leave;
 mod prepared;
@@ -18,6 +20,7 @@ mod text_prepared;
 mod write_effects;
 
 use self::awaited::Awaited;
+use self::filter_state::Filtering;
 use self::query_packet::query_packet;
 use self::state::{KEY_OF_TEXT, Session};
 use self::statement_effect::StatementEffect;
@@ -143,6 +146,7 @@ async fn run(
     connection.set(login.session, lease.killer());
     let mut assignment = lease.assignment.clone();
     let status = login.status;
+    let filtering = Filtering::new(context.service.states(), &login.response, client.peer);
     let mut session = Session {
         context,
         classes,
@@ -172,6 +176,7 @@ async fn run(
         client_uses_cache: true,
         split: None,
         is_split: false,
+        filtering,
     };
     session.begin_split(&connection).await;
     if session.context.cache.is_some() && listener_uses_cache {
@@ -207,7 +212,7 @@ async fn run(
         life.set_busy(true);
         let outcome = tokio::select! {
             biased;
-            outcome = running.while_connected(session.command()) => outcome,
+            outcome = running.while_connected(session.filtered_command()) => outcome,
             reason = assignment.end_now(), if !is_split => {
                 session.send_reason(sent, reason).await;
                 session.finish_writes();
@@ -279,7 +284,7 @@ impl Session {
         Ok(Awaited::Command)
     }
 
-    /// Runs the next command. Returns false if it is the last.
+    /// Runs the next command, which has passed the filters. Returns false if it is the last.
     async fn command(&mut self) -> io::Result<bool> {
         let (length, payload) = self.client.peek(5).await?;
         let command = payload.first().copied().unwrap_or_default();
@@ -476,7 +481,8 @@ impl Session {
             let upper = sql.to_ascii_uppercase();
             let words = ["ROWS", "ROW_COUNT", "WARNING", "ERROR", "DIAGNOSTICS", "CALL"];
             let may_use = words.iter().any(|word| memchr::memmem::find(&upper, word.as_bytes()).is_some());
-            let is_asked = self.is_split || self.context.cache.is_some() && self.listener_uses_cache;
+            let is_asked =
+                self.is_split || self.filtering.is_active() || self.context.cache.is_some() && self.listener_uses_cache;
             if !may_use && is_asked {
                 self.settings().await?;
             }

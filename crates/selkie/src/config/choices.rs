@@ -89,3 +89,30 @@ pub enum RouterKind {
     Connections,
     ReadWriteSplit,
 }
+
+/// The kind of a filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FilterKindName {
+    Firewall,
+    QueryLog,
+}
+
+impl FilterKindName {
+    pub const ALL: [FilterKindName; 2] = [FilterKindName::Firewall, FilterKindName::QueryLog];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            FilterKindName::Firewall => "firewall",
+            FilterKindName::QueryLog => "query-log",
+        }
+    }
+}
+
+/// What a filter does with a statement that breaks its rules.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FilterMode {
+    #[default]
+    Enforce,
+    Report,
+    Learn,
+}

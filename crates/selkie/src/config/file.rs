@@ -1,7 +1,7 @@
 //! The configuration file: strict TOML. An unknown key or value is an error with its line.
 
 use super::object::Object;
-use super::parameter::{self, OBJECT_SECTIONS, Parameter, SECTIONS, servers, services};
+use super::parameter::{self, OBJECT_SECTIONS, Parameter, SECTIONS, filters, servers, services};
 use super::setting::{ConfigError, Origin};
 use super::value::Raw;
 use super::written::Written;
@@ -103,6 +103,7 @@ impl File<'_> {
         match section {
             "server" => written.servers.servers.push(self.read_keys(object, keys, servers::SERVER)?),
             "monitor" => written.servers.monitors.push(self.read_keys(object, keys, servers::MONITOR)?),
+            "filter" => written.filters.filters.push(self.read_keys(object, keys, filters::FILTER)?),
             "service" => written.services.services.push(self.read_keys(object, keys, services::SERVICE)?),
             _ => written.services.listeners.push(self.read_keys(object, keys, services::LISTENER)?),
         }

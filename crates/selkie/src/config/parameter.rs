@@ -13,6 +13,7 @@ macro_rules! read {
 mod audit;
 mod cache;
 mod entry;
+pub mod filters;
 mod limits;
 mod mongodb;
 mod process;
@@ -46,6 +47,7 @@ pub const OBJECT_SECTIONS: &[(&str, &str)] = &[
         "A group of servers that replicate, which Selkie observes: it knows which of them are up, which is the primary, \
          and how far the others are behind.",
     ),
+    ("filter", "A step that the statements of services pass: it may log, refuse or change them."),
     ("service", "Where SQL clients are sent: a router chooses the server of each session."),
     ("listener", "An address for clients, beside those of `listen` and `sql-listen`."),
 ];
@@ -55,6 +57,7 @@ pub fn names_in(section: &str) -> Vec<&'static str> {
     match section {
         "server" => servers::SERVER.iter().map(|parameter| parameter.name).collect(),
         "monitor" => servers::MONITOR.iter().map(|parameter| parameter.name).collect(),
+        "filter" => filters::FILTER.iter().map(|parameter| parameter.name).collect(),
         "service" => services::SERVICE.iter().map(|parameter| parameter.name).collect(),
         "listener" => services::LISTENER.iter().map(|parameter| parameter.name).collect(),
         _ => Vec::new(),
@@ -67,6 +70,7 @@ pub fn described_in(section: &str) -> Vec<Description> {
     match section {
         "server" => servers::SERVER.iter().map(Parameter::description).collect(),
         "monitor" => servers::MONITOR.iter().map(Parameter::description).collect(),
+        "filter" => filters::FILTER.iter().map(Parameter::description).collect(),
         "service" => services::SERVICE.iter().map(Parameter::description).collect(),
         "listener" => services::LISTENER.iter().map(Parameter::description).collect(),
         _ => Vec::new(),

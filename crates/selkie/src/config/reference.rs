@@ -47,6 +47,7 @@ fn example_name(section: &str) -> &'static str {
     match section {
         "server" => "db1",
         "monitor" => "main",
+        "filter" => "guard",
         "service" => "app",
         _ => "sql",
     }

@@ -1,6 +1,7 @@
 //! Services and listeners: sections with a name, such as `[service.app]`.
 
 use super::choices::{Protocol, RouterKind};
+use super::filters;
 use super::object::{Object, known};
 use super::servers;
 use super::setting::{ConfigError, Setting, value};
@@ -41,6 +42,7 @@ pub struct WrittenService {
     pub role: Option<Setting<WantedRole>>,
     pub monitor: Option<Setting<String>>,
     pub servers: Option<Setting<Vec<String>>>,
+    pub filters: Option<Setting<Vec<String>>>,
     pub causal_reads: Option<Setting<CausalReads>>,
     pub max_lag_seconds: Option<Setting<i64>>,
     pub primary_wait_ms: Option<Setting<i64>>,
@@ -55,17 +57,17 @@ pub struct WrittenListener {
     pub service: Option<Setting<String>>,
 }
 
-/// Resolves servers, monitors and services. `store`: the URL of the server that stores the
+/// Resolves servers, monitors, filters and services. `store`: the URL of the server that stores the
 /// documents, if it has SQL clients: the service of `sql-listen` has this server.
 pub fn resolve(
-    written_servers: &servers::Written,
+    (written_servers, filters): (&servers::Written, &filters::Written),
     written: &Written,
     store: Option<&str>,
 ) -> Result<Settings, ConfigError> {
     let (mut servers, monitors) = (written_servers.resolve_servers()?, written_servers.resolve_monitors()?);
     let mut services = Vec::new();
     for object in &written.services {
-        services.push(service(object, written_servers, &monitors)?);
+        services.push(service(object, (written_servers, filters), &monitors)?);
     }
     if let Some(url) = store {
         for (section, name, objects) in [
@@ -90,15 +92,19 @@ pub fn resolve(
                 role: WantedRole::Any,
                 account: Some(Account { user, password: Secret(password) }),
                 router: Router::Connections,
+                filters: match &filters.of_sql_listen {
+                    Some(names) => filters.known_filters(names)?,
+                    None => Vec::new(),
+                },
             });
         }
     }
-    Ok(Settings { servers, monitors, services })
+    Ok(Settings { servers, monitors, services, filters: filters.resolve()? })
 }
 
 fn service(
     object: &Object<WrittenService>,
-    written: &servers::Written,
+    (written, filters): (&servers::Written, &filters::Written),
     monitors: &[MonitorSettings],
 ) -> Result<ServiceSettings, ConfigError> {
     let WrittenService { role, monitor, servers, .. } = &object.written;
@@ -139,6 +145,10 @@ fn service(
         },
         account: monitor.map(|it| Account { user: it.user.clone(), password: it.password.clone() }),
         router,
+        filters: match &object.written.filters {
+            Some(names) => filters.known_filters(names)?,
+            None => Vec::new(),
+        },
     })
 }
 

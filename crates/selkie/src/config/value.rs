@@ -1,7 +1,8 @@
 //! Parses values of the file and of flags. An error names the expected value.
 
 use super::choices::{
-    BackendIdentity, CacheMode, ExternalWrites, Invalidation, Protocol, RouterKind, Selects, TopologyKind,
+    BackendIdentity, CacheMode, ExternalWrites, FilterKindName, FilterMode, Invalidation, Protocol, RouterKind,
+    Selects, TopologyKind,
 };
 use audit::{Destination, OnFailure};
 use auth::LoginMechanism;
@@ -9,6 +10,7 @@ use mongo_wire::Compressor;
 use selkie_runtime::ListenAddress;
 use server::tls::TlsMode;
 use service::{CausalReads, ClusterKind, MajorityOf, WantedRole};
+use sql_filter::deny_rule::DenyRule;
 use std::path::PathBuf;
 use tls::{ClientCertificates, MinVersion};
 
@@ -340,6 +342,25 @@ pub fn router(raw: Raw) -> Result<RouterKind, String> {
         "read-write-split" => Some(RouterKind::ReadWriteSplit),
         _ => None,
     })
+}
+
+pub fn filter_kind(raw: Raw) -> Result<FilterKindName, String> {
+    let names = FilterKindName::ALL.map(FilterKindName::name);
+    one_of(raw, "a kind of filter", &names, |name| FilterKindName::ALL.into_iter().find(|kind| kind.name() == name))
+}
+
+pub fn filter_mode(raw: Raw) -> Result<FilterMode, String> {
+    one_of(raw, "a mode", &["enforce", "report", "learn"], |name| match name {
+        "enforce" => Some(FilterMode::Enforce),
+        "report" => Some(FilterMode::Report),
+        "learn" => Some(FilterMode::Learn),
+        _ => None,
+    })
+}
+
+/// Parses the rules by which a firewall refuses statements.
+pub fn deny_rules(raw: Raw) -> Result<Vec<DenyRule>, String> {
+    list(raw, "rules", |item| DenyRule::parse(&text(item, "a rule, such as \"table d.t user joe\"")?))
 }
 
 pub fn causal_reads(raw: Raw) -> Result<CausalReads, String> {

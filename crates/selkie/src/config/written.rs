@@ -4,7 +4,7 @@ use super::audit;
 use super::choices::{CacheMode, ExternalWrites, Invalidation, Selects, TopologyKind};
 use super::setting::Setting;
 use super::store_service::WrittenStoreService;
-use super::{limits, security, servers, services, tls};
+use super::{filters, limits, security, servers, services, tls};
 use mongo_wire::Compressor;
 use selkie_runtime::ListenAddress;
 use std::path::PathBuf;
@@ -62,6 +62,7 @@ pub struct Written {
     pub audit: audit::Written,
     pub servers: servers::Written,
     pub services: services::Written,
+    pub filters: filters::Written,
 }
 
 impl Written {
@@ -124,6 +125,7 @@ impl Written {
             audit: self.audit.over(beneath.audit),
             servers: self.servers.over(beneath.servers),
             services: self.services.over(beneath.services),
+            filters: self.filters.over(beneath.filters),
         }
     }
 }

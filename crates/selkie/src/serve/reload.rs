@@ -1,5 +1,5 @@
-//! Changes of the configuration while the process runs: servers, monitors, services and listeners
-//! with a name.
+//! Changes of the configuration while the process runs: servers, monitors, filters, services and
+//! listeners with a name.
 
 use super::caches::Caches;
 use super::sql_clients::SqlClients;
@@ -62,7 +62,7 @@ fn follow_file(path: PathBuf, reloading: &Reloading, running: &mut Running) -> i
         let mut last = loaded.clone();
         loop {
             tokio::select! {
-                _ = hangups.recv() => {}
+                _ = hangups.recv() => running.server.sql_servers.reopen_files(),
                 () = tokio::time::sleep(CHECK_INTERVAL) => {
                     let state = FileState::of(&path);
                     let is_settled = state == last;
@@ -123,7 +123,7 @@ impl Running {
             tracing::info!("no longer listening on {}", listener.address);
         }
         if let Err(error) = self.server.sql_servers.apply(config.servers.clone()) {
-            tracing::error!("some monitors cannot be started: {error}");
+            tracing::error!("some monitors or filters cannot be started: {error}");
         }
         let added = wanted.into_iter().filter(|wanted| !self.named.iter().any(|(listener, _)| listener == *wanted));
         for listener in added.collect::<Vec<_>>() {

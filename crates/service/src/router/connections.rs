@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(rank(&loads, WantedRole::Primary), [0]);
         assert_eq!(rank(&loads, WantedRole::Replica), [2, 1, 0]);
         assert_eq!(rank(&loads, WantedRole::Any), [0, 2, 1]);
-        assert_eq!(rank(&[], WantedRole::Any), []);
+        assert!(rank(&[], WantedRole::Any).is_empty());
     }
 
     #[test]

@@ -210,7 +210,14 @@ fn service() -> Arc<service::Service> {
     let (name, host) = ("db1".to_owned(), "127.0.0.1".to_owned());
     let server = ServerSettings { name, host, port: 1, tls: Default::default(), weight: 1, connections_max: None };
     let (name, servers) = ("app".to_owned(), vec!["db1".to_owned()]);
-    let settings = ServiceSettings { name, servers, role: WantedRole::Any, account: None, router: Default::default() };
+    let settings = ServiceSettings {
+        name,
+        servers,
+        role: WantedRole::Any,
+        account: None,
+        router: Default::default(),
+        filters: Vec::new(),
+    };
     service::Service::new(settings, vec![service::Backend::new(server)], Arc::default())
 }
 

@@ -1,6 +1,7 @@
 //! The state of a session.
 
 use super::cached_select::CachedSelect;
+use super::filter_state::Filtering;
 use super::prepared_statement::PreparedStatement;
 use super::split::Split;
 use super::text_prepared::TextPrepared;
@@ -73,4 +74,5 @@ pub struct Session {
     pub split: Option<Box<Split>>,
     /// The service has that router.
     pub is_split: bool,
+    pub filtering: Filtering,
 }

@@ -51,16 +51,26 @@ fn parse_fields(call: &Call<'_>) -> Result<(String, Option<Mode>)> {
     Ok((name, mode))
 }
 
-/// Writes the counters of services that choose a server for each statement, for `serverStatus`.
+/// Writes the counters of services that choose a server for each statement, or have filters, for
+/// `serverStatus`.
 pub fn write_services(call: &Call<'_>, writer: &mut DocWriter<'_>) {
     let services = call.worker.server.sql_servers.services();
-    let mut services = services.iter().filter(|service| service.splits_statements()).peekable();
+    let mut services =
+        services.iter().filter(|service| service.splits_statements() || service.has_filters()).peekable();
     if services.peek().is_none() {
         return;
     }
     let mut all = writer.document("services");
     for service in services {
         let (mut writer, counters) = (all.document(&service.name()), &service.statistics);
+        if service.has_filters() {
+            for (name, count) in service.filter_counters.all() {
+                writer.append(name, i64::try_from(count).unwrap_or(i64::MAX));
+            }
+        }
+        if !service.splits_statements() {
+            continue;
+        }
         for (name, counter) in [
             ("toPrimary", &counters.to_primary),
             ("toReplicas", &counters.to_replicas),

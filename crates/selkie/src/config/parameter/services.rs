@@ -53,6 +53,16 @@ pub const SERVICE: &[Parameter<WrittenService>] = &[
     },
     Parameter {
         section: "service",
+        name: "filters",
+        flag: None,
+        kind: "list of filters",
+        default: "# none",
+        example: "[\"log\", \"guard\"]",
+        about: "The filters that statements pass, in this order.",
+        read: read!(filters, |raw| names(raw, "filters")),
+    },
+    Parameter {
+        section: "service",
         name: "causal-reads",
         flag: None,
         kind: "true, false or all",

@@ -3,7 +3,7 @@
 use super::Parameter;
 use crate::config::defaults::DAY_SECONDS;
 use crate::config::setting::Setting;
-use crate::config::value::{addresses, boolean, integer, mariadb_url, path, text};
+use crate::config::value::{addresses, boolean, integer, mariadb_url, names, path, text};
 use std::path::PathBuf;
 
 pub const PARAMETERS: &[Parameter] = &[
@@ -144,5 +144,15 @@ pub const PARAMETERS: &[Parameter] = &[
                 server of `mariadb`, which authenticates them and must be named by host and port. The flag may be \
                 repeated.",
         read: read!(sql_listen, addresses),
+    },
+    Parameter {
+        section: "store",
+        name: "sql-filters",
+        flag: None,
+        kind: "list of filters",
+        default: "# none",
+        example: "[\"log\", \"guard\"]",
+        about: "The filters that statements of the clients of `sql-listen` pass, in this order.",
+        read: read!(filters.of_sql_listen, |raw| names(raw, "filters")),
     },
 ];

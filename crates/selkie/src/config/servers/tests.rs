@@ -191,7 +191,7 @@ fn wrong_services_and_listeners_say_what_was_meant() {
             "[service.app]\nrouter = 'readwritesplit'",
             "2: router: \"readwritesplit\" is not a router; write one of connections, read-write-split; did you mean",
         ),
-        ("[service.app]\nfilters = ['cache']", "2: there is no parameter \"filters\" in [service.NAME]"),
+        ("[service.app]\nfilter = ['log']", "2: there is no parameter \"filter\" in [service.NAME]; did you mean"),
         ("[service.app]\nrole = 'master'", "2: role: \"master\" is not a role; write one of primary, replica, any"),
         ("[service.app]\nrole = 'any'", "1: app has no servers; set monitor, or servers"),
         ("[service.app]\nmonitor = 'main'", "2: there is no [monitor.main]; write a section"),

@@ -1,0 +1,25 @@
+//! Counters of a service's filters, for `serverStatus`.
+
+use crate::shared_counter::SharedCounter;
+
+/// The counters of all filters of a service.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Statements and result sets that were refused.
+    pub blocked: SharedCounter,
+    /// Statements that a filter would have refused, but for its mode.
+    pub reported: SharedCounter,
+    /// Lines that were given to a query log.
+    pub logged: SharedCounter,
+    /// Lines and statements that were dropped because a queue was full.
+    pub dropped: SharedCounter,
+}
+
+impl Counters {
+    /// Returns the counters with their names.
+    pub fn all(&self) -> Vec<(&'static str, u64)> {
+        [("blocked", &self.blocked), ("reported", &self.reported), ("logged", &self.logged), ("dropped", &self.dropped)]
+            .map(|(name, counter)| (name, counter.get()))
+            .to_vec()
+    }
+}

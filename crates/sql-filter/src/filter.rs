@@ -1,0 +1,101 @@
+//! The trait of all filters.
+
+use crate::counters::Counters;
+use crate::statement::Statement;
+use std::fmt;
+use std::time::Duration;
+
+/// A step that the statements of a service pass. Called on workers: it must not block.
+pub trait Filter: fmt::Debug + Send + Sync {
+    /// Decides about a statement, before its server is chosen.
+    fn check(&self, _call: &Call<'_>) -> Verdict {
+        Verdict::Pass
+    }
+
+    /// Notes the end of a statement that has reached this filter.
+    fn finished(&self, _call: &Call<'_>, _outcome: &Outcome<'_>) {}
+
+    /// Opens its files again: they may have been moved or changed.
+    fn reopen(&self) {}
+}
+
+/// A filter's decision about a statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Pass,
+    /// The client gets an error, and the server does not receive the statement.
+    Refuse(Refusal),
+}
+
+/// An error that a filter sends in place of a reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    pub code: u16,
+    pub state: &'static str,
+    pub message: String,
+}
+
+/// The use that a client makes of a statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// COM_QUERY
+    Query,
+    /// COM_STMT_PREPARE
+    Prepare,
+    /// COM_STMT_EXECUTE and COM_STMT_BULK_EXECUTE
+    Execute,
+}
+
+impl Action {
+    pub fn name(self) -> &'static str {
+        match self {
+            Action::Query => "query",
+            Action::Prepare => "prepare",
+            Action::Execute => "execute",
+        }
+    }
+}
+
+/// A client of a service.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Client {
+    pub user: String,
+    /// Its address; `localhost` for a Unix socket.
+    pub host: String,
+    /// The current schema, as far as the client has chosen it; empty: none.
+    pub schema: String,
+}
+
+/// A statement of a client, as a filter sees it.
+#[derive(Debug)]
+pub struct Call<'c> {
+    pub statement: &'c Statement,
+    pub action: Action,
+    pub client: &'c Client,
+    pub service: &'c str,
+    pub counters: &'c Counters,
+}
+
+/// The end of a statement.
+#[derive(Clone, Debug)]
+pub struct Outcome<'o> {
+    pub duration: Duration,
+    /// The server that has replied; `None`: none has.
+    pub server: Option<&'o str>,
+    /// Rows of all its result sets.
+    pub rows: u64,
+    /// The number of the error that the client got.
+    pub error: Option<u16>,
+}
+
+/// ER_NONEXISTING_GRANT, by which MaxScale's filters refuse statements too.
+const DENIED: (u16, &str) = (1141, "42000");
+
+impl Refusal {
+    /// A refusal by the filter of this name. `reason`: a clause about the statement.
+    pub fn denied(client: &Client, filter: &str, reason: &str) -> Refusal {
+        let Client { user, host, .. } = client;
+        let message = format!("Access denied for user '{user}'@'{host}' by the filter {filter}: {reason}");
+        Refusal { code: DENIED.0, state: DENIED.1, message }
+    }
+}

@@ -1,0 +1,54 @@
+//! What the configuration says about filters. Filters with equal settings do the same.
+
+use crate::deny_rule::DenyRule;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A filter with a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FilterSettings {
+    pub name: String,
+    pub kind: FilterKind,
+}
+
+/// The kind of a filter, with the settings of that kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FilterKind {
+    Firewall(FirewallSettings),
+    QueryLog(QueryLogSettings),
+}
+
+/// What a filter does with a statement that breaks its rules.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Refuses it.
+    #[default]
+    Enforce,
+    /// Logs and counts it, and lets it pass.
+    Report,
+    /// Adds its form to the allow list.
+    Learn,
+}
+
+/// The settings of a firewall.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FirewallSettings {
+    pub mode: Mode,
+    /// The file with the canonical forms of the statements that are allowed; `None`: all are.
+    pub allow_list: Option<PathBuf>,
+    /// The most forms in the allow list.
+    pub statements_max: usize,
+    pub deny: Vec<DenyRule>,
+    /// Users whose statements are not checked.
+    pub exempt_users: Vec<String>,
+}
+
+/// The settings of a query log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct QueryLogSettings {
+    pub path: PathBuf,
+    /// Statements are written with their literals.
+    pub shows_literals: bool,
+    /// Faster statements are not written, unless they fail.
+    pub duration_min: Duration,
+}

@@ -1,0 +1,80 @@
+//! A session's state of its service's filters.
+
+use ahash::AHashMap;
+use mariadb_wire::client_login::ClientLogin;
+use service::targets::State;
+use sql_classify::SessionSettings;
+use sql_filter::{Action, Call, Client, Pipeline, Statement};
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::sync::watch;
+
+/// A session's state of its service's filters.
+pub struct Filtering {
+    states: watch::Receiver<Arc<State>>,
+    service: String,
+    pub pipeline: Pipeline,
+    pub client: Client,
+    /// The prepared statements, by the client's ids.
+    pub prepared: AHashMap<u32, Rc<Statement>>,
+    pub last_prepared: u32,
+    /// The session's settings, until a statement may change them.
+    pub settings: Option<Rc<SessionSettings>>,
+    pub running: Option<Running>,
+}
+
+/// A command that is being executed.
+pub struct Running {
+    /// The schema that COM_INIT_DB chooses.
+    pub schema: Option<String>,
+    pub started: Instant,
+    /// `None`: a command without a statement.
+    pub call: Option<(Rc<Statement>, Action)>,
+    /// So many filters have seen the statement.
+    pub seen: usize,
+}
+
+impl Filtering {
+    /// `login`: the client's response to the handshake.
+    pub fn new(mut states: watch::Receiver<Arc<State>>, login: &[u8], peer: Option<IpAddr>) -> Filtering {
+        let (service, pipeline) = {
+            let state = states.borrow_and_update();
+            (state.settings.name.clone(), state.pipeline.clone())
+        };
+        let schema = ClientLogin::decode(login.get(4..).unwrap_or_default()).map(|login| login.database);
+        let client = Client {
+            user: String::new(),
+            host: peer.map_or_else(|| "localhost".to_owned(), |address| address.to_string()),
+            schema: String::from_utf8_lossy(schema.unwrap_or_default()).into_owned(),
+        };
+        let (prepared, last_prepared) = Default::default();
+        Filtering { states, service, pipeline, client, prepared, last_prepared, settings: None, running: None }
+    }
+
+    /// Returns whether the service has filters now.
+    pub fn has_filters(&mut self) -> bool {
+        // An error means that the service is gone, and its last filters apply.
+        if self.states.has_changed().unwrap_or_default() {
+            self.pipeline = self.states.borrow_and_update().pipeline.clone();
+        }
+        self.is_active()
+    }
+
+    /// As [`Filtering::has_filters`], for the command that is being executed.
+    pub fn is_active(&self) -> bool {
+        !self.pipeline.is_empty()
+    }
+
+    pub fn call<'c>(&'c self, statement: &'c Statement, action: Action) -> Call<'c> {
+        let Filtering { client, service, pipeline, .. } = self;
+        Call { statement, action, client, service, counters: &pipeline.counters }
+    }
+
+    /// Forgets what COM_RESET_CONNECTION and COM_CHANGE_USER reset.
+    pub fn reset(&mut self) {
+        self.prepared.clear();
+        self.settings = None;
+    }
+}

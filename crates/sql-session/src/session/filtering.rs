@@ -1,0 +1,217 @@
+//! Filters on a session's path: before the router gets a command, and after its reply.
+
+use super::com;
+use super::filter_state::Running;
+use super::state::Session;
+use crate::login::error_packet;
+use crate::reply_gate::ReplyGate;
+use crate::reply_tracker::{ReplyKind, ReplyTracker};
+use sql_classify::StatementKind;
+use sql_classify::statement::STATEMENT_BYTES_MAX;
+use sql_filter::{Action, Outcome, Refusal, Statement, Verdict};
+use std::io;
+use std::rc::Rc;
+use std::time::Instant;
+
+/// The id that stands for the statement prepared last.
+const LAST_PREPARED: u32 = u32::MAX;
+
+/// The longest name of a schema, with its command.
+const SCHEMA_BYTES_MAX: usize = 256;
+
+/// Returns the kind of reply that a command gets; `None`: it gets none.
+fn reply_kind(command: u8) -> Option<ReplyKind> {
+    match command {
+        com::QUERY | com::PROCESS_INFO | com::STMT_EXECUTE | com::STMT_BULK_EXECUTE => Some(ReplyKind::Results),
+        com::STMT_PREPARE => Some(ReplyKind::Prepared),
+        com::STMT_FETCH => Some(ReplyKind::Rows),
+        com::FIELD_LIST => Some(ReplyKind::Fields),
+        com::STMT_CLOSE | com::STMT_SEND_LONG_DATA | com::QUIT => None,
+        // Their replies are no reply to a command: a login, or an endless stream.
+        com::CHANGE_USER | com::BINLOG_DUMP | com::TABLE_DUMP => None,
+        _ => Some(ReplyKind::Single),
+    }
+}
+
+/// Returns whether the settings of the lexer are the same after a statement.
+fn keeps_settings(statement: &sql_classify::Statement) -> bool {
+    match statement.kind {
+        StatementKind::PureSelect | StatementKind::Show | StatementKind::Transaction => true,
+        StatementKind::Read | StatementKind::Write => statement.effects.calls.is_empty(),
+        _ => false,
+    }
+}
+
+impl Session {
+    /// Runs the next command, after the filters. Returns false if it is the last.
+    pub async fn filtered_command(&mut self) -> io::Result<bool> {
+        if !self.filtering.has_filters() {
+            return self.command().await;
+        }
+        if !self.begin_filtered().await? {
+            return Ok(true);
+        }
+        let outcome = self.command().await;
+        self.end_filtered();
+        outcome
+    }
+
+    /// Lets the filters check the next command. Returns false if the client has got an error
+    /// instead.
+    async fn begin_filtered(&mut self) -> io::Result<bool> {
+        let (length, payload) = self.client.peek(5).await?;
+        let command = payload.first().copied().unwrap_or_default();
+        let number = payload.get(1..5).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_le_bytes);
+        let kind = reply_kind(command);
+        self.client.gate = kind.map(|kind| Box::new(ReplyGate::new(kind, self.login.deprecates_eof)));
+        let user = self.lease.user();
+        if self.filtering.client.user.as_bytes() != user {
+            self.filtering.client.user = String::from_utf8_lossy(user).into_owned();
+        }
+        let started = Instant::now();
+        let schema = if command == com::INIT_DB { Some(self.peek_schema(length).await?) } else { None };
+        let call = self.filtered_call(command, number, length).await?;
+        let mut running = Running { schema, started, call, seen: 0 };
+        let refusal = self.check(&mut running);
+        self.filtering.running = Some(running);
+        let Some(Refusal { code, state, message }) = refusal else { return Ok(true) };
+        self.client.skip_command().await?;
+        self.client.send(&error_packet(1, code, state, &message)).await?;
+        self.end_filtered();
+        Ok(false)
+    }
+
+    /// Asks the filters in their order about a command. Returns the error of the first that refuses
+    /// it.
+    fn check(&self, running: &mut Running) -> Option<Refusal> {
+        let (statement, action) = running.call.as_ref()?;
+        let filtering = &self.filtering;
+        for filter in &filtering.pipeline.filters {
+            running.seen += 1;
+            match filter.check(&filtering.call(statement, *action)) {
+                Verdict::Pass => {}
+                Verdict::Refuse(refusal) => return Some(refusal),
+            }
+        }
+        None
+    }
+
+    /// Returns the statement of the next command, if filters check that.
+    async fn filtered_call(
+        &mut self,
+        command: u8,
+        number: u32,
+        length: usize,
+    ) -> io::Result<Option<(Rc<Statement>, Action)>> {
+        let lexis = self.known_lexis();
+        let unknown = || Rc::new(Statement::unknown(lexis));
+        Ok(match command {
+            com::QUERY | com::STMT_PREPARE | com::CREATE_DB | com::DROP_DB => {
+                let is_prepared = command == com::STMT_PREPARE;
+                let action = if is_prepared { Action::Prepare } else { Action::Query };
+                if length > STATEMENT_BYTES_MAX {
+                    return Ok(Some((unknown(), action)));
+                }
+                let (_, payload) = self.client.peek(length).await?;
+                let rest = payload.get(1..length).unwrap_or_default();
+                let quoted = || String::from_utf8_lossy(rest).replace('`', "``");
+                let sql = match command {
+                    com::CREATE_DB => format!("CREATE DATABASE `{}`", quoted()).into_bytes(),
+                    com::DROP_DB => format!("DROP DATABASE `{}`", quoted()).into_bytes(),
+                    _ => rest.to_vec(),
+                };
+                Some((Rc::new(self.filtered_statement(&sql, is_prepared).await?), action))
+            }
+            com::STMT_EXECUTE | com::STMT_BULK_EXECUTE => {
+                let id = if number == LAST_PREPARED { self.filtering.last_prepared } else { number };
+                let known = self.filtering.prepared.get(&id).cloned();
+                Some((known.unwrap_or_else(unknown), Action::Execute))
+            }
+            // They send rows of any table.
+            com::BINLOG_DUMP | com::TABLE_DUMP => Some((unknown(), Action::Query)),
+            com::STMT_CLOSE => {
+                self.filtering.prepared.remove(&number);
+                None
+            }
+            com::CHANGE_USER | com::RESET_CONNECTION => {
+                self.filtering.reset();
+                None
+            }
+            _ => None,
+        })
+    }
+
+    /// Returns the schema that the next command, COM_INIT_DB, chooses.
+    async fn peek_schema(&mut self, length: usize) -> io::Result<String> {
+        let length = length.min(SCHEMA_BYTES_MAX);
+        let (_, payload) = self.client.peek(length).await?;
+        Ok(String::from_utf8_lossy(payload.get(1..length).unwrap_or_default()).into_owned())
+    }
+
+    /// Returns a statement with the settings by which the server reads it.
+    async fn filtered_statement(&mut self, sql: &[u8], is_prepared: bool) -> io::Result<Statement> {
+        // A session that reads elsewhere, or has no server, must not ask for its settings now.
+        let can_ask = self.split.as_ref().is_none_or(|split| split.detached.is_none() && split.reading.is_none());
+        // The result cache has stricter rules for them than the lexer.
+        if self.settings.is_none() && self.context.cache.is_none() {
+            self.settings = self.filtering.settings.take();
+        }
+        let lexis = if can_ask { self.lexis(sql).await? } else { self.known_lexis() };
+        self.filtering.settings = self.settings.clone();
+        let class = self.classes.borrow_mut().class(sql, lexis, self.parse_context(is_prepared));
+        Ok(Statement::new(sql, lexis, class))
+    }
+
+    /// Notes what a command has done to the session.
+    fn note_filtered(&mut self, running: &Running, reply: &ReplyTracker) {
+        let filtering = &mut self.filtering;
+        if reply.failed {
+            return;
+        }
+        if let Some(schema) = &running.schema {
+            filtering.client.schema = schema.clone();
+            filtering.settings = None;
+        }
+        let Some((statement, action)) = &running.call else { return };
+        if *action == Action::Prepare {
+            if let Some(id) = reply.statement {
+                filtering.last_prepared = id;
+                filtering.prepared.insert(id, statement.clone());
+            }
+            return;
+        }
+        let has_settings = filtering.settings.is_some() || self.is_split && self.settings.is_some();
+        if has_settings && !keeps_settings(statement.classified()) {
+            filtering.settings = None;
+            if self.is_split {
+                self.settings = None;
+            }
+        }
+        if let Some(schema) = statement.chosen_schema() {
+            filtering.client.schema = schema;
+        }
+    }
+
+    /// Reports the end of a command to the filters that have seen it.
+    fn end_filtered(&mut self) {
+        let gate = self.client.gate.take();
+        let Some(running) = self.filtering.running.take() else { return };
+        let Some(reply) = gate.map(|gate| gate.reply) else { return };
+        self.note_filtered(&running, &reply);
+        let Some((statement, action)) = &running.call else { return };
+        let server = match self.split.as_ref().and_then(|split| split.last_replica.as_deref()) {
+            Some(replica) => replica,
+            None => &self.lease.server.name,
+        };
+        let has_reached_server = running.seen == self.filtering.pipeline.filters.len();
+        let outcome = Outcome {
+            duration: running.started.elapsed(),
+            server: has_reached_server.then_some(server),
+            rows: reply.rows,
+            error: reply.error,
+        };
+        for filter in self.filtering.pipeline.filters.iter().take(running.seen) {
+            filter.finished(&self.filtering.call(statement, *action), &outcome);
+        }
+    }
+}
