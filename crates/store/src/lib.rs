@@ -2,16 +2,17 @@
 //!
 //! In reading order: [`namespace`], [`read`] (plans, scans, sinks), [`write`] (batches of
 //! statements and their outcomes), [`transaction`], [`change_observer`] (changes reported to the
-//! caches), [`catalog`] (collections, indexes, statistics), [`index_kind`], [`views`],
-//! [`index_rules`] and [`duplicate`] (errors whose text all stores share), [`identity`] and
-//! [`accounts`] (for stores with accounts of their own), and [`DocumentStore`], the contract
-//! itself.
+//! caches), [`change_feed`] (changes in order, for change streams), [`catalog`] (collections,
+//! indexes, statistics), [`index_kind`], [`views`], [`index_rules`] and [`duplicate`] (errors whose
+//! text all stores share), [`identity`] and [`accounts`] (for stores with accounts of their own),
+//! and [`DocumentStore`], the contract itself.
 //!
 //! A store has two halves. The shared half ([`Engine`]) belongs to the process. Each worker thread
 //! opens its own [`DocumentStore`] from it, which never leaves that thread.
 
 pub mod accounts;
 pub mod catalog;
+pub mod change_feed;
 pub mod change_observer;
 pub mod duplicate;
 pub mod examined;
@@ -42,6 +43,7 @@ pub use catalog::{
     CollectionInfo, CollectionStats, CreateIndexesOutcome, DatabaseInfo, DatabaseStats, IndexSelection, IndexSpec,
     SizeEstimate, Validation,
 };
+pub use change_feed::{ChangeFeed, FeedEntry, FeedPosition, LoggedChange, Operation};
 pub use change_observer::{Change, ChangeObserver, Changes, InFlightWrite, ObserverSlot};
 pub use examined::{Examined, ExaminedCounter};
 pub use explain::{ExplainContext, PlanSummary};
@@ -193,6 +195,11 @@ pub trait DocumentStore {
     /// before this returns. An `Err` of the whole means that the outcome is unknown (the store is
     /// out of reach).
     fn write<'a>(&'a self, batch: WriteBatch) -> LocalBoxFuture<'a, Result<BatchOutcome>>;
+
+    /// Returns the change feed, if the store keeps one.
+    fn change_feed(&self) -> Option<&dyn ChangeFeed> {
+        None
+    }
 
     // --- transactions
 
