@@ -6,6 +6,7 @@ use crate::connection::{self, Role};
 use crate::failure::engine_error;
 use crate::files::sync::{Checkpointer, Syncer};
 use crate::files::{start, wal};
+use crate::oplog;
 use crate::shared::{FILE_NAME, Options, Shared};
 use crate::worker::SqliteStore;
 use crate::write::{self, WriterHandle};
@@ -68,16 +69,18 @@ pub fn open(directory: &Path, options: Options) -> Result<Arc<dyn Engine>> {
     if connection::has_escaped_names(&connection).map_err(|error| refuse("read the database in", &error))? {
         document::names::note_escaped();
     }
-    let (catalog, damage) = Catalog::load(&connection)?;
+    let (mut catalog, damage) = Catalog::load(&connection)?;
     damage.findings.iter().for_each(|finding| tracing::error!("{}: {finding}", path.display()));
     if damage.indexes_unknown {
         files.health.fail("the catalog is damaged, and not all indexes are known");
     }
+    let oplog = oplog::start(&connection, &mut catalog, options.oplog.as_ref())
+        .map_err(|failure| refuse("open the oplog in", &Error::from(failure)))?;
     let catalog = Arc::new(catalog);
     // The files exist once something was read.
     let watched = [path.clone(), wal::path(&path)];
     files.health.watch(watched).map_err(|error| refuse("find the files in", &error))?;
-    let shared = Arc::new(Shared::new(path, options, files, catalog));
+    let shared = Arc::new(Shared::new(path, options, files, catalog, oplog));
     let checkpointer = Checkpointer::start(&shared).map_err(engine_error)?;
     let syncer = Syncer::start(shared.files.clone()).map_err(|error| refuse("open the log in", &error))?;
     let (writer, thread) = write::start(connection, shared.clone(), syncer.handle(), checkpointer.handle())

@@ -9,7 +9,8 @@
 //! - reading: [`planner`] turns a query into a [`plan`], and [`read`] scans it in slices on the
 //!   worker's own connections;
 //! - writing: [`write`] is one thread that commits the batches of all workers in groups.
-//!   [`files::sync`] makes commits durable and limits the size of the write-ahead log.
+//!   [`files::sync`] makes commits durable and limits the size of the write-ahead log. [`oplog`] is
+//!   the log of changes, written in the same commits.
 //!
 //! A [`transaction`] reads and writes on a connection of its own, until the writer commits it.
 //!
@@ -28,6 +29,7 @@ mod connection;
 mod engine;
 mod failure;
 mod files;
+mod oplog;
 mod plan;
 mod planner;
 mod read;
@@ -39,4 +41,5 @@ mod write;
 
 pub use check::verify::{Report, add_checksums, verify};
 pub use engine::{SqliteEngine, open};
+pub use oplog::OplogOptions;
 pub use shared::Options;

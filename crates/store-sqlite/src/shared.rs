@@ -2,6 +2,7 @@
 
 use crate::catalog::Catalog;
 use crate::files::FileState;
+use crate::oplog::{Oplog, OplogOptions};
 use crate::transaction::IdleConnections;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -32,6 +33,8 @@ pub struct Options {
     pub accept_lost_writes: bool,
     /// Files up to this size without checksums are rewritten with checksums at the start.
     pub add_checksums_up_to: u64,
+    /// The log of changes, for change streams; `None`: changes are not logged.
+    pub oplog: Option<OplogOptions>,
 }
 
 impl Default for Options {
@@ -45,6 +48,7 @@ impl Default for Options {
             log_bytes_max: 64 << 20,
             accept_lost_writes: false,
             add_checksums_up_to: 256 << 20,
+            oplog: None,
         }
     }
 }
@@ -65,10 +69,18 @@ pub struct Shared {
     /// Snapshots of open transactions, which keep the log from being reset.
     pub pinned_snapshots: AtomicU64,
     pub idle_transactions: IdleConnections,
+    /// The log of changes, if there is one.
+    pub oplog: Option<Oplog>,
 }
 
 impl Shared {
-    pub fn new(path: PathBuf, options: Options, files: Arc<FileState>, catalog: Arc<Catalog>) -> Shared {
+    pub fn new(
+        path: PathBuf,
+        options: Options,
+        files: Arc<FileState>,
+        catalog: Arc<Catalog>,
+        oplog: Option<Oplog>,
+    ) -> Shared {
         Shared {
             path,
             options,
@@ -79,6 +91,7 @@ impl Shared {
             change_observer: ObserverSlot::default(),
             pinned_snapshots: AtomicU64::new(0),
             idle_transactions: IdleConnections::default(),
+            oplog,
         }
     }
 

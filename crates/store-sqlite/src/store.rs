@@ -15,9 +15,9 @@ use index_keys::keys;
 use std::rc::Rc;
 use std::sync::Arc;
 use store::{
-    BatchOutcome, CollectionInfo, CollectionStats, CreateIndexesOutcome, DatabaseInfo, DatabaseStats, DocumentStore,
-    Examined, IndexSelection, IndexSpec, Namespace, Plan, Position, Progress, Query, RecordedWrite, RetryKey, ScanEnd,
-    Sink, StoredDoc, Transaction, Validation, WriteBatch, rules, views,
+    BatchOutcome, ChangeFeed, CollectionInfo, CollectionStats, CreateIndexesOutcome, DatabaseInfo, DatabaseStats,
+    DocumentStore, Examined, IndexSelection, IndexSpec, Namespace, Plan, Position, Progress, Query, RecordedWrite,
+    RetryKey, ScanEnd, Sink, StoredDoc, Transaction, Validation, WriteBatch, rules, views,
 };
 
 /// Documents of a random sample that are read before other sessions of the worker have their turn.
@@ -167,6 +167,10 @@ impl DocumentStore for SqliteStore {
 
     fn write<'a>(&'a self, batch: WriteBatch) -> LocalBoxFuture<'a, Result<BatchOutcome>> {
         Box::pin(self.carry_out(batch))
+    }
+
+    fn change_feed(&self) -> Option<&dyn ChangeFeed> {
+        self.shared.oplog.is_some().then_some(self)
     }
 
     fn begin_transaction(&self) -> LocalBoxFuture<'_, Result<Arc<dyn Transaction>>> {

@@ -19,8 +19,8 @@
 //! insert, update and delete; [`documents`] maintains documents with their index [`entries`],
 //! except those that are [`deferred`], and [`recovery`] makes the deferred ones again after a
 //! crash; [`definition`] creates and drops, [`index_build`] builds indexes; [`retry`] records
-//! outcomes; [`intents`] and [`transaction`] are about transactions; [`cleanup`] does work that can
-//! wait; [`wal_size`] and [`disk_reserve`] limit the space on disk.
+//! outcomes; [`oplog`] logs changes; [`intents`] and [`transaction`] are about transactions;
+//! [`cleanup`] does work that can wait; [`wal_size`] and [`disk_reserve`] limit the space on disk.
 
 mod batch;
 pub mod changes;
@@ -35,6 +35,7 @@ pub mod entries;
 mod index_build;
 pub mod intents;
 mod on_worker;
+mod oplog;
 mod part;
 mod progress;
 mod queue;
@@ -111,6 +112,7 @@ pub fn start(
         access: AccessStats::default(),
         effects: TransactionEffects::default(),
         changes: Changes::default(),
+        pending_entries: oplog::PendingEntries::default(),
         deferred: AHashMap::new(),
         deferred_failed_at: None,
         recovery: Recovery::default(),

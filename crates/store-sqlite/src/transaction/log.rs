@@ -39,6 +39,8 @@ pub struct LogEntry {
     pub seq: i64,
     pub old: Option<DocBuf>,
     pub new: Option<DocBuf>,
+    /// How the oplog describes the change, if not as the new document.
+    pub difference: Option<DocBuf>,
 }
 
 /// A collection that the transaction has created.

@@ -153,6 +153,10 @@ impl SqliteStore {
         let reading = inside.reading()?;
         let is_created = inside.log.borrow_mut().created(&collection.namespace).is_some();
         let overlay = Overlay::new(reading.connection(), collection, is_created);
+        let difference = match change {
+            Change::Replace { difference, .. } => difference.clone(),
+            _ => None,
+        };
         let (seq, old, new) = match change {
             Change::Insert { document, .. } => (inside.log.borrow_mut().new_number(), None, Some(document)),
             Change::Replace { seq, old, new, .. } => (*seq, Some(old.clone()), Some(new)),
@@ -198,6 +202,7 @@ impl SqliteStore {
             seq,
             old,
             new: new.cloned(),
+            difference,
         })?;
         Ok(Ok(()))
     }

@@ -230,8 +230,10 @@ impl Writer {
                 if let Some(validator) = collection.validator().filter(|_| !batch.bypass_validation) {
                     validator.check_update(found.document.as_doc(), new)?;
                 }
-                let old = OldDocument::of(collection, found.document.as_doc())?;
-                self.replace_document(collection, found.seq, &old, new)?;
+                let before = found.document.as_doc();
+                let difference = self.is_logging().then(|| statement.update.difference(before, new)).flatten();
+                let old = OldDocument::of(collection, before)?;
+                self.replace_document(collection, found.seq, &old, new, difference.as_ref())?;
             }
             Ok(applied)
         });
@@ -286,7 +288,9 @@ impl Writer {
         // Emptying a table takes as long as reading it.
         let is_large =
             collection.documents() > EMPTIED_AT_ONCE_MAX || collection.data_bytes() > EMPTIED_AT_ONCE_BYTES_MAX;
-        if statement.deletes_everything() && !is_large && !self.has_intents(collection.id) {
+        // A log has an entry for each document.
+        let at_once = !is_large && !self.is_logging() && !self.has_intents(collection.id);
+        if statement.deletes_everything() && at_once {
             outcome.matched = steps::unbroken(|| self.delete_all(&collection))?;
             return Ok(StatementProgress::Done(outcome));
         }

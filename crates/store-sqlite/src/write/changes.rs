@@ -41,6 +41,8 @@ pub enum Change {
         old_entries: IndexEntries,
         new: DocBuf,
         new_entries: IndexEntries,
+        /// How the change is logged, if not as the new document.
+        difference: Option<DocBuf>,
     },
     Delete {
         seq: i64,

@@ -17,6 +17,8 @@ pub const SMALL_ROWS: u64 = 5_000;
 
 const SESSIONS_INTERVAL: Duration = Duration::from_secs(300);
 
+const ENTRIES_INTERVAL: Duration = Duration::from_secs(30);
+
 impl Writer {
     /// Does one cleanup step. Returns false if there is nothing to do.
     pub(super) fn run_cleanup_step(&mut self) -> bool {
@@ -32,6 +34,9 @@ impl Writer {
                 self.cleanup.sessions_looked_at = Some(Instant::now());
                 self.transaction(Writer::forget_sessions)
             }
+            None if self.entries_are_due() => self.delete_expired_entries().map(|more| {
+                self.cleanup.entries_looked_at = (!more).then(Instant::now);
+            }),
             None => return false,
         };
         if let Err(failure) = work {
@@ -40,6 +45,12 @@ impl Writer {
             return false;
         }
         true
+    }
+
+    /// Returns whether entries of the log may be beyond its age limit.
+    fn entries_are_due(&self) -> bool {
+        let has_limit = self.shared.oplog.as_ref().is_some_and(|log| log.options.age_max.is_some());
+        has_limit && self.cleanup.entries_looked_at.is_none_or(|at| at.elapsed() > ENTRIES_INTERVAL)
     }
 
     fn sessions_are_due(&self) -> bool {

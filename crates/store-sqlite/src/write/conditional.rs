@@ -57,6 +57,7 @@ impl Writer {
     fn apply_conditional(&mut self, changes: ConditionalChanges, deletes: bool) -> Attempt<Applied> {
         let ConditionalChanges { namespace, collection, changes, record, .. } = changes;
         self.catalog.check_readable(&namespace)?;
+        self.refuse_log(&namespace)?;
         self.check_room(deletes)?;
         if let Some(record) = &record
             && let Some(outcome) = self.recorded_beyond(&record.key, record.statement)?
@@ -124,12 +125,13 @@ impl Writer {
             Change::Insert { document, entries } => {
                 self.insert_with_entries(collection, document.as_doc(), entries, false)?;
             }
-            Change::Replace { seq, old, old_entries, new, new_entries } => {
+            Change::Replace { seq, old, old_entries, new, new_entries, difference } => {
                 if !self.is_still(collection, *seq, old.as_doc())? {
                     return Ok(false);
                 }
                 let old = OldDocument { document: old.as_doc(), entries: Cow::Borrowed(old_entries) };
-                self.replace_with_entries(collection, *seq, &old, new.as_doc(), new_entries)?;
+                let new = (new.as_doc(), difference.as_ref());
+                self.replace_with_entries(collection, *seq, &old, new, new_entries)?;
             }
             Change::Delete { seq, old, entries } => {
                 if !self.is_still(collection, *seq, old.as_doc())? {

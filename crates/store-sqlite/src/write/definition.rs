@@ -63,6 +63,7 @@ impl Writer {
             .execute([id])?;
         let collection = Collection::new(id, namespace.clone(), uuid, options)?;
         self.connection.execute_batch(&collection.sql.create())?;
+        self.log_create(&collection);
         Ok(self.put(collection))
     }
 
@@ -88,6 +89,7 @@ impl Writer {
             .prepare_cached("UPDATE collections SET options = ?2 WHERE id = ?1")?
             .execute((collection.id, options.as_bytes()))?;
         let changed = Collection::clone(&collection).with_options(options)?;
+        self.log_options(&collection, &changed);
         self.put(changed);
         Ok(())
     }
@@ -101,6 +103,14 @@ impl Writer {
     /// Drops a collection. Returns how many indexes it had.
     pub fn drop_collection(&mut self, namespace: &Namespace) -> Attempt<Option<usize>> {
         let Some(collection) = self.catalog.get(namespace).cloned() else { return Ok(None) };
+        self.refuse_log(namespace)?;
+        self.log_drop(&collection);
+        self.remove_collection(collection).map(Some)
+    }
+
+    /// Drops a collection without logging it. Returns how many indexes it had.
+    fn remove_collection(&mut self, collection: Arc<Collection>) -> Attempt<usize> {
+        let namespace = &collection.namespace;
         self.report_unspecified_change(namespace);
         Arc::make_mut(&mut self.catalog).remove(namespace);
         for sql in [
@@ -120,10 +130,10 @@ impl Writer {
         self.next_seq.remove(&collection.id);
         let indexes = collection.indexes.len() + 1;
         self.effects.dropped.push(collection);
-        Ok(Some(indexes))
+        Ok(indexes)
     }
 
-    fn documents_of(&self, collection: &Collection) -> u64 {
+    pub(super) fn documents_of(&self, collection: &Collection) -> u64 {
         let pending = self.deltas.get(&collection.id).map_or(0, |delta| delta.documents);
         collection.documents().saturating_add_signed(pending)
     }
@@ -133,6 +143,9 @@ impl Writer {
         let collections = self.catalog.of_database(database);
         for collection in &collections {
             self.drop_collection(&collection.namespace)?;
+        }
+        if !collections.is_empty() {
+            self.log_drop_database(database);
         }
         Ok(!collections.is_empty())
     }
@@ -147,11 +160,15 @@ impl Writer {
         if from == to {
             return refuse(Code::ILLEGAL_OPERATION, "Can't rename a collection to itself".into());
         }
-        if self.catalog.get(to).is_some() {
+        self.refuse_log(from)?;
+        self.refuse_log(to)?;
+        let target = self.catalog.get(to).cloned();
+        self.log_rename(&collection, to, target.as_deref());
+        if let Some(target) = target {
             if !drop_target {
                 return refuse(Code::NAMESPACE_EXISTS, "target namespace exists".into());
             }
-            self.drop_collection(to)?;
+            self.remove_collection(target)?;
         }
         self.check_case(&to.database)?;
         self.connection.prepare_cached("UPDATE collections SET database = ?2, name = ?3 WHERE id = ?1")?.execute((
@@ -190,6 +207,7 @@ impl Writer {
         let holds_documents = self.catalog.get(namespace).is_some_and(|collection| collection.documents() > 0);
         let wanted = index_rules::new_indexes(specs, &existing)
             .map_err(|error| if holds_documents { index_rules::requested_twice(error) } else { error })?;
+        self.refuse_log(namespace)?;
         let indexes_before = existing.len();
         let indexes_after = indexes_before + wanted.len();
         self.ensure_collection(namespace)?;
@@ -211,6 +229,7 @@ impl Writer {
                 });
             }
         }
+        self.log_index_builds(&before, &built, holds_documents);
         Ok(CreateIndexesOutcome { indexes_before, indexes_after, created_collection })
     }
 
@@ -258,7 +277,9 @@ impl Writer {
         let mut other = Index::new(index.id, collection.id, index_spec(spec.spec), Multikey::none())?;
         (other.multikey, other.deferred) = (index.multikey.clone(), index.deferred.clone());
         other.incomplete = index.incomplete.clone();
-        *index = Arc::new(other);
+        let other = Arc::new(other);
+        let before = std::mem::replace(index, other.clone());
+        self.log_index_options(&collection, &before, &other);
         self.put(changed);
         Ok(())
     }
@@ -276,6 +297,7 @@ impl Writer {
         for index in &chosen {
             self.connection.prepare_cached("DELETE FROM indexes WHERE id = ?1")?.execute([index.id])?;
             self.drop_table(&index.sql.table, rows)?;
+            self.log_drop_index(&collection, index);
         }
         changed.indexes.retain(|index| !chosen.iter().any(|other| other.id == index.id));
         self.put(changed);

@@ -14,7 +14,7 @@ use error::Error;
 use index_keys::keys::{self, Key};
 use rusqlite::OptionalExtension;
 use std::sync::Arc;
-use store::Cap;
+use store::{Cap, Operation};
 
 impl Writer {
     /// Stores a new document with its entries; `later` defers those that may be deferred. Fails
@@ -59,6 +59,7 @@ impl Writer {
         }
         self.add_to_counters(collection, 1, document.size() as i64);
         self.report_change(collection, None, Some(document));
+        self.log_change(collection, Operation::Insert { document }, None);
         match collection.cap() {
             Some(cap) => self.trim(collection, cap),
             None => Ok(()),
@@ -86,17 +87,18 @@ impl Writer {
         }
     }
 
-    /// Replaces a document by another with the same `_id`. Fails with 11000 if one of its keys
-    /// exists.
+    /// Replaces a document by another with the same `_id`. `difference`: the form in which the
+    /// change is logged, if not the whole document. Fails with 11000 if one of its keys exists.
     pub(super) fn replace_document(
         &mut self,
         collection: &Arc<Collection>,
         seq: i64,
         old: &OldDocument<'_>,
         new: Doc<'_>,
+        difference: Option<&DocBuf>,
     ) -> Attempt<()> {
         let new_entries = IndexEntries::of(collection, new)?;
-        steps::unbroken(|| self.replace_with_entries(collection, seq, old, new, &new_entries))
+        steps::unbroken(|| self.replace_with_entries(collection, seq, old, (new, difference), &new_entries))
     }
 
     /// As [`Writer::replace_document`], with entries computed before.
@@ -105,7 +107,7 @@ impl Writer {
         collection: &Arc<Collection>,
         seq: i64,
         old: &OldDocument<'_>,
-        new: Doc<'_>,
+        (new, logged): (Doc<'_>, Option<&DocBuf>),
         new_entries: &IndexEntries,
     ) -> Attempt<()> {
         self.check_intents(collection, new, Some(new_entries))?;
@@ -121,6 +123,12 @@ impl Writer {
         self.connection.prepare_cached(&collection.sql.update)?.execute((seq, new.as_bytes()))?;
         self.add_to_counters(collection, 0, new.size() as i64 - old.document.size() as i64);
         self.report_change(collection, Some(old.document), Some(new));
+        let id = new.get("_id").unwrap_or(Value::Null);
+        let operation = match logged {
+            Some(difference) => Operation::Update { id, difference: difference.as_doc() },
+            None => Operation::Replace { id, document: new },
+        };
+        self.log_change(collection, operation, Some(old.document));
         Ok(())
     }
 
@@ -141,6 +149,8 @@ impl Writer {
         self.connection.prepare_cached(&collection.sql.delete)?.execute([seq])?;
         self.add_to_counters(collection, -1, -(old.document.size() as i64));
         self.report_change(collection, Some(old.document), None);
+        let id = old.document.get("_id").unwrap_or(Value::Null);
+        self.log_change(collection, Operation::Delete { id }, Some(old.document));
         Ok(())
     }
 

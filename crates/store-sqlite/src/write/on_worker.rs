@@ -292,8 +292,11 @@ impl Statement<'_> {
             ReturnImage::Before => Some(old.to_owned()),
             ReturnImage::After => Some(document.to_owned()),
         };
+        let is_logging = self.store.shared.oplog.is_some();
+        let difference = is_logging.then(|| statement.update.difference(old, document)).flatten();
         let new = document.to_owned();
-        Ok((outcome, Some(Change::Replace { seq: found.seq, old: found.document, old_entries, new, new_entries })))
+        let (seq, old) = (found.seq, found.document);
+        Ok((outcome, Some(Change::Replace { seq, old, old_entries, new, new_entries, difference })))
     }
 
     async fn update_all(

@@ -147,6 +147,7 @@ impl Writer {
         let batch = &*write.batch;
         batch.progress.check()?;
         self.catalog.check_readable(&batch.namespace)?;
+        self.refuse_log(&batch.namespace)?;
         self.check_room(matches!(batch.statements, Statements::Delete(_)))?;
         let mut recorded = None;
         if let Some(key) = &batch.retry {

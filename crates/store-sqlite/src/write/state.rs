@@ -3,6 +3,7 @@
 use super::deferred_entries::DeferredEntries;
 use super::disk_reserve::{DiskReserve, is_full};
 use super::intents::Intents;
+use super::oplog::PendingEntries;
 use super::progress::Turn;
 use super::queue::{Handle, Queue};
 use super::tasks::{Build, Cleanup, Recovery};
@@ -57,6 +58,8 @@ pub struct Writer {
     pub(super) effects: TransactionEffects,
     /// Changes of the running transaction, to be reported to the change observer.
     pub(super) changes: Changes,
+    /// The same changes, to be logged.
+    pub(super) pending_entries: PendingEntries,
     /// Deferred index entries, by the collection's id.
     pub(super) deferred: AHashMap<i64, DeferredEntries>,
     /// When applying them last failed.
@@ -104,6 +107,7 @@ impl Writer {
 
     pub(super) fn commit(&mut self) -> Attempt<()> {
         self.shared.files.health.check()?;
+        self.write_entries()?;
         self.write_counters()?;
         let escaped_names = names::may_be_escaped();
         if escaped_names && !self.escaped_names_noted {
@@ -133,6 +137,7 @@ impl Writer {
         self.catalog = self.shared.catalog().1;
         self.deltas.clear();
         self.changes = Changes::default();
+        self.pending_entries.clear();
         self.roll_back_deferred();
         for (index, before) in std::mem::take(&mut self.effects).multikey.into_iter().rev() {
             index.multikey.restore(before);
@@ -170,6 +175,9 @@ impl Writer {
             collection.counters.additions.send_modify(|count| *count += 1);
         }
         self.cleanup.add_dropped(tables);
+        if let Some(log) = &self.shared.oplog {
+            log.publish(self.pending_entries.take());
+        }
         self.commit_deferred();
     }
 

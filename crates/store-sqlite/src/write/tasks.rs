@@ -40,6 +40,7 @@ pub struct Cleanup {
     /// Tables of dropped collections and indexes.
     pub dropped: Vec<String>,
     pub sessions_looked_at: Option<Instant>,
+    pub entries_looked_at: Option<Instant>,
 }
 
 impl Cleanup {

@@ -80,7 +80,7 @@ impl Writer {
         entry: LogEntry,
         numbers: &mut AHashMap<(i64, i64), i64>,
     ) -> Attempt<()> {
-        let LogEntry { seq, old, new, collection: id, .. } = entry;
+        let LogEntry { seq, old, new, difference, collection: id, .. } = entry;
         let Some(old) = old else {
             let new = new.as_ref().map(DocBuf::as_doc).unwrap_or_default();
             self.insert_document(collection, new, false)?;
@@ -95,7 +95,7 @@ impl Writer {
         }
         let old = OldDocument::of(collection, old.as_doc())?;
         match new {
-            Some(new) => self.replace_document(collection, stored, &old, new.as_doc()),
+            Some(new) => self.replace_document(collection, stored, &old, new.as_doc(), difference.as_ref()),
             None => self.delete_document(collection, stored, &old),
         }
     }
