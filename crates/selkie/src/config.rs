@@ -8,8 +8,8 @@
 //!
 //! In reading order: [`setting`], [`choices`], [`value`] (parsing), [`written`], [`parameter`],
 //! [`file`], [`defaults`]; then the parts of [`Config`]: [`object`], [`servers`], [`filters`],
-//! [`services`], [`store_service`], [`store`], [`listeners`], [`topology`], [`cache`],
-//! [`limits`], [`mod@tls`], [`audit`].
+//! [`services`], [`store_service`], [`store`], [`listeners`], [`topology`], [`mod@oplog`],
+//! [`cache`], [`limits`], [`mod@tls`], [`audit`].
 
 pub mod audit;
 pub mod cache;
@@ -21,6 +21,7 @@ mod identity;
 pub mod limits;
 pub mod listeners;
 pub mod object;
+mod oplog;
 pub mod parameter;
 #[cfg(test)]
 mod reference;
@@ -51,6 +52,7 @@ use selkie_runtime::{ListenAddress, busy_poll};
 use server::Topology;
 use setting::value;
 use std::time::Duration;
+use store_sqlite::OplogOptions;
 
 /// Settings as the program uses them: complete and consistent.
 #[derive(Clone, Debug)]
@@ -64,6 +66,8 @@ pub struct Config {
     pub store: Store,
     /// Start without the writes that a damaged log of the embedded store has lost.
     pub accept_lost_writes: bool,
+    /// The log of changes of the embedded store, if there is one.
+    pub oplog: Option<OplogOptions>,
     pub topology: Topology,
     pub compressors: Vec<Compressor>,
     pub cursor_timeout: Duration,
@@ -102,6 +106,7 @@ impl Config {
         let cursor_timeout_seconds = value(written.cursor_timeout_seconds.clone());
         let drain_seconds = value(written.drain_seconds.clone());
         let mariadb = MariaDb::resolve(&written);
+        let oplog = oplog::resolve(&written, &store, &topology)?;
         let tls = written.tls.resolve()?;
         Ok(Config {
             auth: written.security.requires_login(),
@@ -115,6 +120,7 @@ impl Config {
             listeners,
             cache,
             topology,
+            oplog,
             store,
             threads,
             log: value(written.log).unwrap_or_else(|| defaults::LOG.to_owned()),

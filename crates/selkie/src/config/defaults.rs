@@ -9,6 +9,7 @@ pub const LOG: &str = "info";
 pub const REPLICA_SET: &str = "selkie";
 pub const DRAIN_SECONDS: u64 = 10;
 pub const CURSOR_TIMEOUT_SECONDS: u64 = 600;
+pub const OPLOG_MB: u64 = 256;
 pub const SLOW_MS: i64 = 100;
 pub const MARIADB_CONNECTIONS: usize = 32;
 pub const MARIADB_WAIT_SECONDS: u64 = 30;

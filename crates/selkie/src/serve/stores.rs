@@ -47,7 +47,8 @@ pub fn open(
         _ if !config.stores_documents() => store_sqlite::open(empty, store_sqlite::Options::default()),
         Store::Embedded(path) => {
             let accept_lost_writes = config.accept_lost_writes;
-            store_sqlite::open(path, store_sqlite::Options { accept_lost_writes, ..Default::default() })
+            let oplog = config.oplog;
+            store_sqlite::open(path, store_sqlite::Options { accept_lost_writes, oplog, ..Default::default() })
         }
         Store::MariaDb(url) => MariaDbEngine::connect(url, mariadb_options(config, caches)),
         Store::Service(_) => {

@@ -31,6 +31,38 @@ pub const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         section: "store",
+        name: "oplog",
+        flag: None,
+        kind: "true or false",
+        default: "# true with `topology = \"replica-set\"`",
+        example: "true",
+        about: "Whether the embedded store logs changes, for change streams and `local.oplog.rs`. A start without \
+                the log deletes it, so that it never has gaps.",
+        read: read!(oplog, boolean),
+    },
+    Parameter {
+        section: "store",
+        name: "oplog-mb",
+        flag: None,
+        kind: "MiB, from 1 to 1048576",
+        default: "256",
+        example: "1024",
+        about: "The size of the log of changes. The oldest entries are deleted when it is larger, and a change \
+                stream that has not read them yet ends with error 286 (ChangeStreamHistoryLost).",
+        read: read!(oplog_mb, |raw| integer(raw, 1, 1 << 20).map(|n| n as u64)),
+    },
+    Parameter {
+        section: "store",
+        name: "oplog-hours",
+        flag: None,
+        kind: "hours, from 1 to 87600",
+        default: "# no limit",
+        example: "72",
+        about: "The age at which entries of the log of changes are deleted, whatever its size.",
+        read: read!(oplog_hours, |raw| integer(raw, 1, 87_600).map(|n| n as u64)),
+    },
+    Parameter {
+        section: "store",
         name: "mariadb",
         flag: Some("--mariadb"),
         kind: "URL",
