@@ -141,7 +141,10 @@ fn refused(error: &Error) -> String {
 }
 
 fn stage(name: &str, context: &Context) -> String {
-    if source_stage::is_first_stage(name) && name != "$changeStream" {
+    if name == "$changeStream" {
+        return "on the embedded store: [change streams](change-streams.md)".to_owned();
+    }
+    if source_stage::is_first_stage(name) {
         return IMPLEMENTED.to_owned();
     }
     let pipeline = sample(&format!(r#"{{"p": [{{"{name}": {{}}}}]}}"#));

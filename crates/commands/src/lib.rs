@@ -10,13 +10,14 @@
 //! In reading order: [`dispatch`], `audit`, [`call`], [`envelope`], [`login`], [`table`],
 //! [`authorization`], [`document_cache`], [`arguments`], then the commands under `command/`. They
 //! use [`read`] (plans, scans, batches), [`write`], [`pipeline`] (stages that the server itself
-//! answers, joins), [`views`], [`time_series`], `collection_options` and `index_definition`.
-//! [`ttl_monitor`] deletes expired documents in the background.
+//! answers, joins), `change_stream`, [`views`], [`time_series`], `collection_options` and
+//! `index_definition`. [`ttl_monitor`] deletes expired documents in the background.
 
 pub mod arguments;
 mod audit;
 pub mod authorization;
 pub mod call;
+mod change_stream;
 mod collection_options;
 mod command;
 #[cfg(test)]

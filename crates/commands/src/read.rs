@@ -9,6 +9,7 @@ mod batch;
 mod describe;
 pub mod document_source;
 mod feed;
+pub mod followed;
 pub mod index_bounds;
 pub mod index_filters;
 pub mod limits;
@@ -32,17 +33,17 @@ use document::{Collation, Doc, DocBuf};
 use document_source::DocumentSource;
 use error::{Error, Result};
 use feed::Feed;
+use followed::FollowedSource;
 use query::ReadFields;
 use query::sort::{Sorted, Sorter};
 use query::{Item, ItemBuf, Meta, Predicate, Projection, Sort};
-use server::cursor::CursorState;
 use server::document_cache::{BatchKey, Continuation};
 use server::operation::OperationContext;
 use sinks::{DecidingFields, SortSink, StreamSink};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use store::{DocumentStore, Namespace, Plan, PlanSummary, Position, Query, ScanEnd};
+use store::{DocumentStore, Namespace, Plan, Position, Query, ScanEnd};
 use values::spill::Budget;
 
 /// A read in progress.
@@ -103,6 +104,8 @@ enum Source {
     Sorted(Box<Sorted>, bool),
     /// The results of other stages, such as joins.
     Stages(Box<dyn DocumentSource>),
+    /// Changes, which never end.
+    Followed(Box<dyn FollowedSource>),
 }
 
 impl Reader {
@@ -276,7 +279,7 @@ impl Reader {
     pub fn plan(&self) -> Option<&Arc<dyn Plan>> {
         match &self.source {
             Source::Scan { plan, .. } => Some(plan),
-            Source::List(_) | Source::Sorted(..) | Source::Stages(_) => None,
+            Source::List(_) | Source::Sorted(..) | Source::Stages(_) | Source::Followed(_) => None,
         }
     }
 
@@ -445,6 +448,7 @@ impl Reader {
                 self.done = self.limit == Some(0) || *over;
             }
             Source::Stages(stages) => self.done = fill_from_stages(&mut **stages, call, batch).await?,
+            Source::Followed(source) => self.done = source.fill(call, batch).await?,
         }
         Ok(())
     }
@@ -562,24 +566,6 @@ fn push_projected(item: Item<'_>, projection: Option<&Projection>, batch: &mut B
     batch.push_with(|out| projection.apply(item, out))
 }
 
-impl CursorState for Reader {
-    fn plan_summary(&self) -> PlanSummary {
-        self.plan().map(|plan| plan.summary()).unwrap_or_default()
-    }
-
-    fn returned(&self) -> u64 {
-        self.returned
-    }
-
-    fn is_tailable(&self) -> bool {
-        self.is_tail()
-    }
-
-    fn awaits_data(&self) -> bool {
-        self.awaits()
-    }
-}
-
 impl Source {
     fn is_exhausted(&self) -> bool {
         match self {
@@ -587,6 +573,7 @@ impl Source {
             Source::List(documents) => documents.is_empty(),
             Source::Sorted(_, over) => *over,
             Source::Stages(stages) => stages.is_over(),
+            Source::Followed(_) => false,
         }
     }
 }

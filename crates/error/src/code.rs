@@ -149,6 +149,7 @@ codes! {
     276 INDEX_BUILD_ABORTED "IndexBuildAborted"
     279 CLIENT_DISCONNECT "ClientDisconnect"
     285 INDEX_BUILD_ALREADY_IN_PROGRESS "IndexBuildAlreadyInProgress"
+    280 CHANGE_STREAM_FATAL_ERROR "ChangeStreamFatalError"
     286 CHANGE_STREAM_HISTORY_LOST "ChangeStreamHistoryLost"
     290 TRANSACTION_EXCEEDED_LIFETIME_LIMIT_SECONDS "TransactionExceededLifetimeLimitSeconds"
     291 NO_QUERY_EXECUTION_PLANS "NoQueryExecutionPlans"

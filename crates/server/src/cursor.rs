@@ -34,6 +34,8 @@ pub struct CursorOwner {
     pub user: Option<UserName>,
     /// What the command that opened the cursor required.
     pub privileges: Vec<Privilege>,
+    /// It is that of a change stream, which shows that its collection is dropped.
+    pub outlives_collection: bool,
 }
 
 /// A user that wants to read a cursor.
@@ -268,7 +270,7 @@ impl CursorRegistry {
     /// `error`.
     pub fn invalidate_where(&self, matches: impl Fn(&CursorOwner) -> bool, error: &Error) {
         self.retain(|entry| {
-            if matches(&entry.owner) {
+            if !entry.owner.outlives_collection && matches(&entry.owner) {
                 entry.state = None;
                 // A decrease never fails.
                 let _ = entry.charge.change(i64::MIN / 2);

@@ -74,11 +74,12 @@ pub async fn documents(
             continue;
         }
         check(stage)?;
-        if index > 0 && stage.key() == "$changeStream" {
+        if index > 0 && stage.key() == "$changeStream" && call.worker.store.change_feed().is_none() {
             return Err(aggregate::no_change_streams());
         }
         if index > 0 {
-            let message = format!("{} is only valid as the first stage in a pipeline", stage.key());
+            let name = if stage.key() == "$changeStream" { "$_internalChangeStreamOplogMatch" } else { stage.key() };
+            let message = format!("{name} is only valid as the first stage in a pipeline");
             return Err(Error::new(Code(40602), message));
         }
     }

@@ -66,7 +66,9 @@ impl Feed<'_> {
                     }
                 }
             }
-            Source::Stages(_) => return Err(Error::internal("no pipeline is behind other stages")),
+            Source::Stages(_) | Source::Followed(_) => {
+                return Err(Error::internal("no pipeline is behind other stages"));
+            }
         }
         Ok(())
     }

@@ -51,6 +51,7 @@ pub fn register_cursor(
         transaction: call.envelope.transaction(),
         user: call.session.with_login(|login, _| login.map(|login| login.name.clone())),
         privileges: authorization::check::required_privileges(call),
+        outlives_collection: reader.follows_changes(),
     };
     Ok(cursors.insert(owner, charge, Box::new(reader), no_timeout, history))
 }

@@ -6,6 +6,7 @@ use crate::arguments;
 use crate::arguments::aggregate::{Arguments, check_cursor, explained_with_write_concern};
 use crate::arguments::options;
 use crate::call::{Call, Disposition};
+use crate::change_stream;
 use crate::command::aggregate::explain;
 use crate::pipeline::open::{aggregated_namespace, in_pipeline, open};
 use crate::read::Batch;
@@ -71,9 +72,14 @@ pub async fn aggregate(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result
         return explain::explain_aggregate(call, &namespace, &arguments, command, explain::Verbosity::Planner, reply)
             .await;
     }
-    let collation = options::effective_collation(call, &namespace, arguments.collation).await?;
-    let context = options::context(call, arguments.variables, collation)?;
-    let mut reader = open(call, &namespace, &arguments, &context).await?;
+    let mut reader = match change_stream::operand(call, arguments.pipeline) {
+        Some(stage) => change_stream::open(call, &namespace, stage, &arguments).await?,
+        None => {
+            let collation = options::effective_collation(call, &namespace, arguments.collation).await?;
+            let context = options::context(call, arguments.variables, collation)?;
+            open(call, &namespace, &arguments, &context).await?
+        }
+    };
     let batch_size = arguments.batch_size.unwrap_or(FIRST_BATCH_DOCUMENTS);
     let mut cursor = reply.document("cursor");
     {
@@ -82,6 +88,7 @@ pub async fn aggregate(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result
         filled.map_err(in_pipeline)?;
         call.worker.statistics().documents_returned.add(batch.len() as u64);
     }
+    reader.append_state(&mut cursor);
     if !reader.is_done() {
         call.dependencies.refuse(NotCached::OpenCursor);
     }

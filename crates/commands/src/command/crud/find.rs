@@ -101,11 +101,12 @@ pub async fn find(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disp
     Ok(Disposition::Reply)
 }
 
-/// Refuses to tail the oplog, which does not exist: with an empty, closed cursor, clients would
-/// retry forever.
+/// Refuses to tail the oplog if there is none: with an empty, closed cursor, clients would retry
+/// forever.
 fn check_oplog(call: &Call<'_>, namespace: &Namespace) -> Result<()> {
     let is_oplog = (&*namespace.database, &*namespace.collection) == ("local", "oplog.rs");
-    if is_oplog && call.worker.server.settings.topology != Topology::Standalone {
+    let lacks_oplog = is_oplog && call.worker.store.change_feed().is_none();
+    if lacks_oplog && call.worker.server.settings.topology != Topology::Standalone {
         let message = "this server has no oplog: local.oplog.rs cannot be followed";
         return Err(Error::new(Code::NOT_IMPLEMENTED, message));
     }

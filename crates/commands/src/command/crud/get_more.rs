@@ -120,10 +120,10 @@ pub async fn get_more(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
         loop {
             // Subscribed before the scan, so that no addition is missed between the scan and the
             // wait.
-            let additions = reader.plan().filter(|_| awaits).map(|plan| worker.store.additions(&**plan));
+            let additions = reader.additions(&*worker.store);
             let filled = reader.fill(call, &mut batch).await;
             filled.map_err(during_get_more)?;
-            let Some(additions) = additions.filter(|_| batch.is_empty()) else { break };
+            let Some(additions) = additions.filter(|_| batch.is_empty() && !reader.is_done()) else { break };
             if Instant::now() >= wait_until || worker.server.is_stopping() {
                 break;
             }
@@ -138,6 +138,7 @@ pub async fn get_more(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
             call.dependencies.set_continuation(reader.continuation());
         }
     }
+    reader.append_state(&mut cursor);
     reader.time_left = reader.time_left.map(|left| left.saturating_sub(began.elapsed()));
     let continues = if reader.is_done() {
         checked_out.close();

@@ -1,0 +1,90 @@
+//! The documents before and after a change, as far as a stream asks for them.
+
+use super::event::{Event, EventKind};
+use super::options::{BeforeChange, FullDocument, StreamOptions};
+use crate::call::Call;
+use crate::read::{Batch, ReadSpec, Reader};
+use document::{Doc, DocBuf, DocWriter, Value, doc};
+use error::{Code, Error, Result};
+use query::Predicate;
+use store::FeedEntry;
+
+/// `None`: not requested. `Some(None)`: requested, and not available.
+#[derive(Debug, Default)]
+pub struct Images {
+    pub before: Option<Option<DocBuf>>,
+    pub after: Option<Option<DocBuf>>,
+}
+
+impl Images {
+    /// Returns the images of an event. Fails with 47 if one is required and not available.
+    pub async fn of(call: &Call<'_>, event: &Event<'_>, entry: &FeedEntry, options: &StreamOptions) -> Result<Images> {
+        let after = match (&event.kind, options.full_document) {
+            (EventKind::Update { id, .. }, FullDocument::UpdateLookup) => Some(look_up(call, event, *id).await?),
+            (EventKind::Update { difference, .. }, FullDocument::WhenAvailable | FullDocument::Required) => {
+                let before = entry.before.as_ref();
+                Some(before.map(|before| changed(before.as_doc(), *difference)).transpose()?)
+            }
+            _ => None,
+        };
+        if after == Some(None) && options.full_document == FullDocument::Required {
+            return Err(missing("a post-image for all update events, but the post-image", event));
+        }
+        let has_before =
+            matches!(event.kind, EventKind::Update { .. } | EventKind::Replace { .. } | EventKind::Delete(_));
+        let before = match options.before_change {
+            BeforeChange::WhenAvailable | BeforeChange::Required if has_before => Some(entry.before.clone()),
+            _ => None,
+        };
+        if before == Some(None) && options.before_change == BeforeChange::Required {
+            let what = "a pre-image for all update, delete and replace events, but the pre-image";
+            return Err(missing(what, event));
+        }
+        Ok(Images { before, after })
+    }
+}
+
+fn changed(before: Doc<'_>, difference: Doc<'_>) -> Result<DocBuf> {
+    let mut bytes = Vec::new();
+    update::diff::apply(before, difference, &mut bytes)?;
+    DocBuf::from_vec(bytes).ok_or_else(|| Error::internal("a logged difference makes no document"))
+}
+
+/// Returns the document as it is now; `None` if it does not exist, or the collection is another of
+/// the same name.
+async fn look_up(call: &Call<'_>, event: &Event<'_>, id: Value<'_>) -> Result<Option<DocBuf>> {
+    let store = &*call.worker.store;
+    let namespace = &event.namespace;
+    let collection = store.collection(namespace).await?;
+    if collection.map(|collection| collection.uuid) != event.collection_uuid {
+        return Ok(None);
+    }
+    let filter = doc! { "_id": &doc! { "$eq": id } };
+    let predicate = Predicate::parse(filter.as_doc(), &call.context())?;
+    let spec = ReadSpec { predicate: Some(predicate), limit: Some(1), ..ReadSpec::default() };
+    let mut reader = Reader::open(store, namespace, spec).await?;
+    let mut bytes = Vec::new();
+    {
+        let mut writer = DocWriter::begin(&mut bytes);
+        // The reader may be one of a change stream's event: the future is boxed to end the cycle.
+        Box::pin(reader.fill(call, &mut Batch::begin(&mut writer, "", 1))).await?;
+    }
+    let batch = Doc::from_bytes(&bytes).and_then(|document| document.get("")).and_then(Value::as_array);
+    Ok(batch.and_then(|batch| batch.values().next()).and_then(Value::as_document).map(Doc::to_owned))
+}
+
+fn missing(what: &str, event: &Event<'_>) -> Error {
+    let shown = DocBuf::build(|writer| {
+        writer.append("operationType", event.operation_type());
+        let mut namespace = writer.document("ns");
+        namespace.append("db", &*event.namespace.database);
+        namespace.append("coll", &*event.namespace.collection);
+        drop(namespace);
+        writer.append("clusterTime", event.token.position.as_value());
+    });
+    let message = format!(
+        "Change stream was configured to require {what} was not found for event: {}",
+        values::text::display(Value::Document(shown.as_doc()))
+    );
+    Error::new(Code::NO_MATCHING_DOCUMENT, message)
+}
