@@ -32,7 +32,7 @@ impl Update {
         match &self.kind {
             UpdateKind::Replacement(_) => None,
             UpdateKind::Pipeline(_) => compute(before, after),
-            UpdateKind::Operators(operators) => by_operators::difference(&operators.tree, before, after),
+            UpdateKind::Operators(operators) => by_operators::difference(operators, before, after),
         }
     }
 }
