@@ -10,6 +10,7 @@ from bson import Binary, Int64, Timestamp
 from pymongo.errors import OperationFailure
 
 from support.mongod import MongodReplicaSet
+from support.node import run as node
 from support.selkie import SelkieServer
 
 pytestmark = pytest.mark.selkie_only
@@ -388,3 +389,8 @@ def test_many_streams_share_the_feed(db):
 def test_without_a_log_there_are_no_streams(client, database_name):
     error = failure(lambda: opened(client[database_name], "c"))
     assert error.code == 40573
+
+
+def test_node(selkie, database_name, tmp_path):
+    """The driver's `watch`, and the queries with which Meteor tails the oplog."""
+    assert node(["node", "streams.mjs", selkie.uri, database_name], tmp_path).count("ok ") == 2
