@@ -37,13 +37,14 @@ SERVICES = {
 
 
 class SplitGateway:
-    def __init__(self, folder, topology):
-        self.ports = {name: free_port() for name in SERVICES}
-        services = "".join(
-            SERVICE.format(name=name, settings=settings, port=self.ports[name]) for name, settings in SERVICES.items()
+    def __init__(self, folder, topology, services: dict[str, str] = SERVICES, server: str = ""):
+        """`services`: their settings by name; `server`: settings of each server."""
+        self.ports = {name: free_port() for name in services}
+        sections = "".join(
+            SERVICE.format(name=name, settings=settings, port=self.ports[name]) for name, settings in services.items()
         )
         file = folder / "selkie.toml"
-        file.write_text(topology.sections() + CONFIG + services)
+        file.write_text(topology.sections(server) + CONFIG + sections)
         self.selkie = SelkieServer(folder / "s", options=("--threads", "2", "--config", str(file))).start()
         self.mongo = self.selkie.client()
 

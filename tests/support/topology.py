@@ -52,10 +52,11 @@ class Topology:
         for server in self.servers:
             server.remove()
 
-    def sections(self) -> str:
-        """Returns the servers db1, db2 … as sections of Selkie's configuration."""
+    def sections(self, settings: str = "") -> str:
+        """Returns the servers db1, db2 … as sections of a configuration. `settings`: of each."""
         return "".join(
-            f'[server.db{number}]\naddress = "127.0.0.1:{server.port}"\n' for number, server in enumerate(self.servers, 1)
+            f'[server.db{number}]\naddress = "127.0.0.1:{server.port}"\n{settings}\n'
+            for number, server in enumerate(self.servers, 1)
         )
 
 

@@ -4,7 +4,7 @@ use crate::backend::Backend;
 use crate::condition::Condition;
 use crate::role::WantedRole;
 use crate::router::connections::{self, SessionEnd};
-use crate::sessions::{ConnectionAt, Entry, Sessions};
+use crate::sessions::{ConnectionAt, Entry, SessionAt, Sessions};
 use crate::settings::ServerSettings;
 use crate::slots::Slot;
 use crate::targets::{State, Target};
@@ -23,7 +23,8 @@ pub struct Lease {
     /// The account that has logged in.
     user: Vec<u8>,
     sessions: Arc<Sessions>,
-    _slot: Slot,
+    /// `None`: the connection was given to others.
+    slot: Option<Slot>,
 }
 
 /// Observes whether a session may stay where it is.
@@ -39,7 +40,7 @@ impl Lease {
         let Target { backend, killer } = target.clone();
         let (server, conditions) = (backend.settings(), backend.conditions());
         let assignment = Assignment { backend, conditions, service };
-        Lease { server, assignment, killer, entry: None, user: Vec::new(), sessions, _slot: slot }
+        Lease { server, assignment, killer, entry: None, user: Vec::new(), sessions, slot: Some(slot) }
     }
 
     /// Records the session's connection id on the server.
@@ -61,7 +62,31 @@ impl Lease {
         self.user = std::mem::take(&mut before.user);
         self.entry = before.entry.take();
         if let Some(entry) = &self.entry {
-            self.sessions.set_home(entry, (self.assignment.backend.clone(), id));
+            self.sessions.set_home(entry, Some((self.assignment.backend.clone(), id)));
+        }
+    }
+
+    /// Gives the connection to others: returns the right to it. The session keeps its entry.
+    pub fn give_up(&mut self) -> Lease {
+        if let Some(entry) = &self.entry {
+            self.sessions.set_home(entry, None);
+        }
+        Lease {
+            server: self.server.clone(),
+            assignment: self.assignment.clone(),
+            killer: self.killer.clone(),
+            entry: None,
+            user: Vec::new(),
+            sessions: self.sessions.clone(),
+            slot: self.slot.take(),
+        }
+    }
+
+    /// Waits until the session is killed while it has no connection.
+    pub async fn ended(&self) {
+        match &self.entry {
+            Some(entry) => entry.ended.notified().await,
+            None => std::future::pending().await,
         }
     }
 
@@ -82,17 +107,31 @@ impl Lease {
         self.killer.clone()
     }
 
-    /// Returns the killer of the user's session with a connection id, and the id of its connection,
-    /// if the server of this session does not know it by that id: there, it would mean another
-    /// session or none. `is_query`: the connection that executes the session's statement.
-    pub fn killer_elsewhere(&self, id: u64, is_query: bool) -> Option<(Arc<Killer>, u64)> {
-        let (backend, id_there) = self
-            .sessions
-            .find(id, &self.user, is_query)
-            .filter(|(backend, there)| *there != id || !Arc::ptr_eq(backend, &self.assignment.backend))?;
+    /// Kills the user's session with a connection id, if the server of this session does not know
+    /// it by that id: there, it would mean another session or none. Returns false otherwise.
+    /// `is_query`: only its statement.
+    pub fn kill_elsewhere(&self, id: u64, is_query: bool) -> bool {
+        let (backend, there) = match self.sessions.find(id, &self.user, is_query) {
+            None => return false,
+            Some(SessionAt::Idle(ended)) => {
+                if !is_query {
+                    ended.notify_one();
+                }
+                return true;
+            }
+            Some(SessionAt::At(connection)) => connection,
+        };
+        if there == id && self.slot.is_some() && Arc::ptr_eq(&backend, &self.assignment.backend) {
+            return false;
+        }
         let state = self.assignment.service.borrow();
-        let target = state.targets.iter().find(|target| Arc::ptr_eq(&target.backend, &backend))?;
-        Some((target.killer.clone()?, id_there))
+        let target = state.targets.iter().find(|target| Arc::ptr_eq(&target.backend, &backend));
+        let Some(killer) = target.and_then(|target| target.killer.clone()) else { return false };
+        match is_query {
+            true => killer.kill_query(there),
+            false => killer.kill_session(there),
+        }
+        true
     }
 }
 

@@ -8,6 +8,7 @@ use crate::router::connections::{self, Load};
 use crate::router::read_write_split::{self, ReadLoad};
 use crate::sessions::Sessions;
 use crate::settings::{Router, ServerSettings, ServiceSettings};
+use crate::slots::Slot;
 use crate::split_statistics::SplitStatistics;
 use crate::targets::{State, Target};
 use sql_filter::{Counters, Filter, Pipeline};
@@ -16,7 +17,7 @@ use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep};
 
 /// So many times a session connects to a server again because of its id.
@@ -188,6 +189,11 @@ impl Service {
         self.state.subscribe()
     }
 
+    /// Notified when a session waits for a connection that others may have and do not use.
+    pub fn connection_wanted(&self) -> &Notify {
+        &self.sessions.connection_wanted
+    }
+
     /// Returns the primary, if it may get sessions.
     pub fn primary(&self) -> Option<Target> {
         let state = self.state();
@@ -237,7 +243,20 @@ impl Service {
         F: Future<Output = Result<Opened<C>, OpenError>>,
     {
         let waiting = tokio::time::timeout(patience, target.backend.slots.wait()).await;
-        let Ok(Ok(slot)) = waiting else { return Err(ConnectError::Full(all_full(&self.state()))) };
+        let Ok(Ok(slot)) = waiting else { return Err(self.full()) };
+        self.connect_in(target, slot, open).await
+    }
+
+    /// As [`Service::connect_to`], with the right to a connection.
+    pub async fn connect_in<C, F>(
+        &self,
+        target: &Target,
+        slot: Slot,
+        open: impl Fn(Candidate) -> F,
+    ) -> Result<(Lease, C), ConnectError>
+    where
+        F: Future<Output = Result<Opened<C>, OpenError>>,
+    {
         let lease = Lease::new(target, slot, self.state.subscribe(), self.sessions.clone());
         let candidate = Candidate { server: lease.server.clone(), has_others: true };
         match open(candidate).await {
@@ -247,6 +266,11 @@ impl Service {
                 Err(ConnectError::Failed { server: lease.server.name.clone(), error })
             }
         }
+    }
+
+    /// The error of a session for which there is no free connection.
+    pub fn full(&self) -> ConnectError {
+        ConnectError::Full(all_full(&self.state()))
     }
 
     /// Opens a connection whose id no session on another server has.

@@ -7,16 +7,24 @@
 use crate::backend::Backend;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
 
 #[derive(Debug, Default)]
-pub struct Sessions(Mutex<HashMap<u64, Vec<Session>>>);
+pub struct Sessions {
+    by_id: Mutex<HashMap<u64, Vec<Session>>>,
+    /// Notified when a session waits for a connection that others may have and do not use.
+    pub connection_wanted: Notify,
+}
 
 /// A connection: its server, and its id there.
 pub type ConnectionAt = (Arc<Backend>, u64);
 
 #[derive(Debug)]
 struct Session {
-    home: ConnectionAt,
+    /// The session's own connection; `None`: it shares connections, and has none at the moment.
+    home: Option<ConnectionAt>,
+    /// Ends the session while it has none.
+    ended: Arc<Notify>,
     user: Vec<u8>,
     number: u64,
     /// The connection that executes the session's statement, if that is another.
@@ -29,6 +37,16 @@ pub struct Entry {
     id: u64,
     number: u64,
     sessions: Arc<Sessions>,
+    /// Notified when the session is killed while it has no connection.
+    pub ended: Arc<Notify>,
+}
+
+/// A session that is to be killed.
+#[derive(Debug)]
+pub enum SessionAt {
+    At(ConnectionAt),
+    /// It has no connection at the moment, and executes nothing.
+    Idle(Arc<Notify>),
 }
 
 impl Sessions {
@@ -38,16 +56,18 @@ impl Sessions {
         let sessions = sessions.entry(id).or_default();
         // A server that was restarted counts from 1 again.
         let number = sessions.last().map_or(0, |session| session.number + 1);
-        sessions.push(Session { home: (backend, id), user: Vec::new(), number, running: None });
-        Entry { id, number, sessions: self.clone() }
+        let ended = Arc::new(Notify::new());
+        let home = Some((backend, id));
+        sessions.push(Session { home, ended: ended.clone(), user: Vec::new(), number, running: None });
+        Entry { id, number, sessions: self.clone(), ended }
     }
 
     pub fn set_user(&self, entry: &Entry, user: &[u8]) {
         self.change(entry, |session| session.user = user.to_vec());
     }
 
-    /// Records that another connection has replaced the session's.
-    pub fn set_home(&self, entry: &Entry, home: ConnectionAt) {
+    /// Records that another connection has replaced the session's; `None`: that it has none.
+    pub fn set_home(&self, entry: &Entry, home: Option<ConnectionAt>) {
         self.change(entry, |session| session.home = home);
     }
 
@@ -67,19 +87,25 @@ impl Sessions {
 
     /// Returns whether a session on another server has this id.
     pub fn is_elsewhere(&self, id: u64, backend: &Arc<Backend>) -> bool {
-        self.lock().get(&id).is_some_and(|sessions| sessions.iter().any(|one| !Arc::ptr_eq(&one.home.0, backend)))
+        self.lock().get(&id).is_some_and(|sessions| {
+            sessions.iter().any(|one| one.home.as_ref().is_none_or(|home| !Arc::ptr_eq(&home.0, backend)))
+        })
     }
 
     /// Returns the connection of a user's session with an id. `is_query`: the connection that
     /// executes its statement.
-    pub fn find(&self, id: u64, user: &[u8], is_query: bool) -> Option<ConnectionAt> {
+    pub fn find(&self, id: u64, user: &[u8], is_query: bool) -> Option<SessionAt> {
         let sessions = self.lock();
         let session = sessions.get(&id)?.iter().rev().find(|session| session.user == user)?;
-        Some(session.running.as_ref().filter(|_| is_query).unwrap_or(&session.home).clone())
+        let connection = session.running.as_ref().filter(|_| is_query).or(session.home.as_ref());
+        Some(match connection {
+            Some(connection) => SessionAt::At(connection.clone()),
+            None => SessionAt::Idle(session.ended.clone()),
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, Vec<Session>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -123,14 +149,19 @@ mod tests {
         drop(entry);
         assert!(sessions.find(7, b"joe", false).is_none());
         sessions.set_user(&again, b"joe");
-        assert!(Arc::ptr_eq(&sessions.find(7, b"joe", true).unwrap().0, &one));
+        let at = |id, is_query| match sessions.find(id, b"joe", is_query) {
+            Some(SessionAt::At((backend, id))) => Some((backend.settings().name.clone(), id)),
+            _ => None,
+        };
+        assert_eq!(at(7, true), Some(("one".into(), 7)));
         sessions.set_running(&again, Some((two.clone(), 9)));
-        assert!(matches!(sessions.find(7, b"joe", true), Some((backend, 9)) if Arc::ptr_eq(&backend, &two)));
-        assert!(matches!(sessions.find(7, b"joe", false), Some((backend, 7)) if Arc::ptr_eq(&backend, &one)));
+        assert_eq!((at(7, true), at(7, false)), (Some(("two".into(), 9)), Some(("one".into(), 7))));
         sessions.set_running(&again, None);
-        sessions.set_home(&again, (two.clone(), 8));
-        assert!(matches!(sessions.find(7, b"joe", true), Some((backend, 8)) if Arc::ptr_eq(&backend, &two)));
+        sessions.set_home(&again, Some((two.clone(), 8)));
+        assert_eq!(at(7, true), Some(("two".into(), 8)));
         assert!(sessions.find(7, b"jim", false).is_none());
+        sessions.set_home(&again, None);
+        assert!(matches!(sessions.find(7, b"joe", true), Some(SessionAt::Idle(_))));
         drop(again);
         assert!(sessions.lock().is_empty());
     }

@@ -87,6 +87,8 @@ pub struct SplitSettings {
     pub primary_wait: Duration,
     /// Transactions are executed again after conflicts and losses of their server.
     pub replays_transactions: bool,
+    /// Sessions share connections: an idle one has none.
+    pub multiplexes: bool,
 }
 
 impl Default for SplitSettings {
@@ -96,6 +98,7 @@ impl Default for SplitSettings {
             lag_max_seconds: None,
             primary_wait: Duration::from_secs(10),
             replays_transactions: false,
+            multiplexes: false,
         }
     }
 }

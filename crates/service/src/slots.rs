@@ -41,6 +41,11 @@ impl Slots {
         self.serve_queue(&mut state);
     }
 
+    pub fn is_full(&self) -> bool {
+        let state = self.lock();
+        state.used >= state.max
+    }
+
     pub fn used(&self) -> usize {
         self.lock().used
     }

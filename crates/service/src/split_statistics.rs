@@ -20,6 +20,8 @@ pub struct SplitStatistics {
     /// Transactions that were executed again, and those whose replies were not the same then.
     pub transactions_replayed: SharedCounter,
     pub replays_failed: SharedCounter,
+    /// Connections that a session has taken over from another.
+    pub connections_taken: SharedCounter,
     /// Sessions that use the primary alone, because Selkie cannot log in elsewhere for them.
     pub sessions_on_primary: SharedCounter,
 }

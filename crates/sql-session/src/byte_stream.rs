@@ -16,6 +16,10 @@ impl ByteStream {
         ByteStream(Some(stream))
     }
 
+    pub fn closed() -> ByteStream {
+        ByteStream(None)
+    }
+
     /// Closes the connection.
     pub fn close(&mut self) {
         self.0 = None;

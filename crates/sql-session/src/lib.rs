@@ -21,6 +21,7 @@ mod backend_connection;
 mod byte_stream;
 mod cache_filter;
 mod context;
+mod counted_connection;
 mod definitions;
 mod execute_packet;
 mod in_flight_writes;
@@ -39,6 +40,7 @@ pub use definitions::{DefinitionCache, DefinitionObserver, DefinitionSource};
 pub use login::elsewhere::StoredHashes;
 pub use privileges::PrivilegeCache;
 
+use self::session::IdleConnections;
 use selkie_runtime::{Connection, Refusal, Service, Stream, WorkerService};
 use sql_classify::ClassCache;
 use std::cell::RefCell;
@@ -52,18 +54,22 @@ pub struct SqlService(pub Arc<SqlContext>);
 
 struct SqlWorker {
     context: Arc<SqlContext>,
+    idle_connections: Rc<IdleConnections>,
     classes: Rc<RefCell<ClassCache>>,
 }
 
 impl Service for SqlService {
     fn open(&self, _worker: usize) -> Result<Rc<dyn WorkerService>, String> {
-        Ok(Rc::new(SqlWorker { context: self.0.clone(), classes: Rc::default() }))
+        let context = self.0.clone();
+        let idle_connections = Rc::new(IdleConnections::new(context.service.clone()));
+        Ok(Rc::new(SqlWorker { context, idle_connections, classes: Rc::default() }))
     }
 }
 
 impl WorkerService for SqlWorker {
     fn serve(self: Rc<Self>, connection: Connection) -> Pin<Box<dyn Future<Output = ()>>> {
-        Box::pin(session::serve(self.context.clone(), self.classes.clone(), connection))
+        let shared = (self.context.clone(), self.classes.clone(), self.idle_connections.clone());
+        Box::pin(session::serve(shared, connection))
     }
 
     /// Sends MariaDB's error. It fits into the buffer of a new socket.

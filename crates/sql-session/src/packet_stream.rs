@@ -8,6 +8,8 @@ use selkie_runtime::Stream;
 use service::ServerSettings;
 use std::io;
 use std::net::IpAddr;
+use std::pin::pin;
+use std::task::{Context, Waker};
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -51,6 +53,20 @@ impl PacketStream {
         stream.set_nodelay(true)?;
         let peer = stream.peer_addr()?.ip();
         Ok(PacketStream::new(Stream::Tcp(stream), Some(peer)))
+    }
+
+    /// Takes the connection with its unread bytes, and leaves a closed one.
+    pub fn take(&mut self) -> PacketStream {
+        let closed = PacketStream {
+            stream: ByteStream::closed(),
+            peer: self.peer,
+            stalled_after: self.stalled_after,
+            sent: self.sent,
+            gate: None,
+            buffer: Vec::new(),
+            start: 0,
+        };
+        std::mem::replace(self, closed)
     }
 
     /// Closes the connection. Reading finds its end.
@@ -100,6 +116,12 @@ impl PacketStream {
             0 => Err(io::ErrorKind::UnexpectedEof.into()),
             _ => Ok(()),
         }
+    }
+
+    /// Returns whether the other side has sent nothing, and not closed.
+    pub fn is_quiet(&mut self) -> bool {
+        let is_empty = self.bytes().is_empty();
+        is_empty && pin!(self.fill()).poll(&mut Context::from_waker(Waker::noop())).is_pending()
     }
 
     /// As [`PacketStream::fill`], while the other side must not pause.

@@ -9,6 +9,7 @@ pub const IN_TRANSACTION: u16 = 0x0001;
 pub const AUTOCOMMIT: u16 = 0x0002;
 const MORE_RESULTS: u16 = 0x0008;
 const CURSOR_EXISTS: u16 = 0x0040;
+pub const LAST_ROW_SENT: u16 = 0x0080;
 pub const NO_BACKSLASH_ESCAPES: u16 = 0x0200;
 const STATE_CHANGED: u16 = 0x4000;
 
@@ -77,6 +78,8 @@ pub struct ReplyTracker {
     pub result_sets: usize,
     /// Rows of all result sets.
     pub rows: u64,
+    /// The rows that the statement has changed, as the last OK packet says.
+    pub affected_rows: u64,
     /// The id of the row that the statement inserted; 0 if there is none.
     pub last_insert_id: u64,
     /// The statement's id, in the reply to COM_STMT_PREPARE.
@@ -110,6 +113,7 @@ impl ReplyTracker {
             warned: false,
             result_sets: 0,
             rows: 0,
+            affected_rows: 0,
             last_insert_id: 0,
             statement: None,
             params: 0,
@@ -264,9 +268,11 @@ impl ReplyTracker {
 
     /// Parses an OK packet: affected rows, last insert id, status flags, warnings.
     fn note_ok(&mut self, head: &[u8]) {
-        let inserted = head.get(1..).and_then(lenenc).and_then(|(_, rest)| lenenc(rest));
+        let affected = head.get(1..).and_then(lenenc);
+        let inserted = affected.and_then(|(rows, rest)| Some((rows, lenenc(rest)?)));
         self.status = None;
-        if let Some((id, [a, b, c, d, ..])) = inserted {
+        if let Some((rows, (id, [a, b, c, d, ..]))) = inserted {
+            self.affected_rows = rows;
             self.last_insert_id = id;
             self.status = Some(u16::from_le_bytes([*a, *b]));
             self.warned |= (*c, *d) != (0, 0);

@@ -37,6 +37,13 @@ impl RunningAt {
     }
 }
 
+impl RunningAt {
+    /// Notes that no connection executes commands.
+    pub fn clear(&self) {
+        *self.0.borrow_mut() = None;
+    }
+}
+
 impl RunningCommand {
     pub fn new(client: &impl AsFd) -> RunningCommand {
         RunningCommand {

@@ -19,6 +19,8 @@ mod statement_effect;
 mod text_prepared;
 mod write_effects;
 
+pub use self::split::IdleConnections;
+
 use self::awaited::Awaited;
 use self::filter_state::Filtering;
 use self::query_packet::query_packet;
@@ -27,6 +29,7 @@ use self::statement_effect::StatementEffect;
 use self::text_prepared::TextPrepared;
 use crate::backend_connection::{self, BackendConnection};
 use crate::context::SqlContext;
+use crate::counted_connection::CountedConnection;
 use crate::in_flight_writes::InFlightWrites;
 use crate::login::{self, AuditedClient, UserChange};
 use crate::packet_stream::{self, PacketStream};
@@ -50,8 +53,12 @@ use std::sync::Arc;
 use std::time::Instant;
 use tokio::time::timeout;
 
+/// What a session shares with others: the state of its service, the classes of statements of its
+/// worker, and the connections that no session uses.
+pub type Shared = (Arc<SqlContext>, Rc<RefCell<ClassCache>>, Rc<IdleConnections>);
+
 /// Serves a client until either side closes.
-pub async fn serve(context: Arc<SqlContext>, classes: Rc<RefCell<ClassCache>>, connection: Connection) {
+pub async fn serve((context, classes, idle_connections): Shared, connection: Connection) {
     let life = connection.life.clone();
     life.set_busy(true);
     let counted = CountedConnection::new(context.clone());
@@ -68,11 +75,13 @@ pub async fn serve(context: Arc<SqlContext>, classes: Rc<RefCell<ClassCache>>, c
     };
     let audited = AuditedClient::new(context.server.clone(), described);
     let mut client = PacketStream::new(connection.stream, connection.peer.map(|peer| peer.ip()));
+    idle_connections.make_room();
     let connected = backend_connection::connect(&context).await;
     life.set_busy(false);
     let outcome = match connected {
         Ok(connected) => {
-            run((context, classes), client, connected, &life, listener_uses_cache, (running, audited)).await
+            let shared = (context, classes, idle_connections);
+            run(shared, client, connected, &life, listener_uses_cache, (running, audited)).await
         }
         Err(error) => refuse(&mut client, &error, statistics).await,
     };
@@ -83,23 +92,6 @@ pub async fn serve(context: Arc<SqlContext>, classes: Rc<RefCell<ClassCache>>, c
         && error.kind() != io::ErrorKind::UnexpectedEof
     {
         tracing::debug!(connection = connection.id, peer = ?connection.peer, %error, "an SQL session has ended");
-    }
-}
-
-/// A client's connection in the statistics, until it is dropped.
-struct CountedConnection(Arc<SqlContext>);
-
-impl CountedConnection {
-    fn new(context: Arc<SqlContext>) -> CountedConnection {
-        context.server.sql_statistics.connections_created.increment();
-        context.server.sql_statistics.connections_current.increment();
-        CountedConnection(context)
-    }
-}
-
-impl Drop for CountedConnection {
-    fn drop(&mut self) {
-        self.0.server.sql_statistics.connections_current.decrement();
     }
 }
 
@@ -127,7 +119,7 @@ async fn refuse(client: &mut PacketStream, error: &ConnectError, statistics: &Sq
 }
 
 async fn run(
-    (context, classes): (Arc<SqlContext>, Rc<RefCell<ClassCache>>),
+    (context, classes, idle_connections): Shared,
     mut client: PacketStream,
     (mut lease, logging_in, mut server): BackendConnection,
     life: &Life,
@@ -150,6 +142,7 @@ async fn run(
     let mut session = Session {
         context,
         classes,
+        idle_connections,
         client,
         server,
         login,
@@ -476,7 +469,7 @@ impl Session {
 
     /// Returns the settings of the server's lexer, as far as this text depends on them.
     async fn lexis(&mut self, sql: &[u8]) -> io::Result<Lexis> {
-        if self.settings.is_none() && (!sql.is_ascii() || memchr::memchr(b'"', sql).is_some()) {
+        if self.depends_on_settings(sql) {
             // A query in between would change the diagnostics that the statement may use.
             let upper = sql.to_ascii_uppercase();
             let words = ["ROWS", "ROW_COUNT", "WARNING", "ERROR", "DIAGNOSTICS", "CALL"];
@@ -488,6 +481,11 @@ impl Session {
             }
         }
         Ok(self.known_lexis())
+    }
+
+    /// Returns whether the tokens of a text depend on settings that are not known.
+    fn depends_on_settings(&self, sql: &[u8]) -> bool {
+        self.settings.is_none() && (!sql.is_ascii() || memchr::memchr(b'"', sql).is_some())
     }
 
     /// Returns the settings of the server's lexer, as far as they are known.

@@ -47,6 +47,7 @@ pub struct WrittenService {
     pub max_lag_seconds: Option<Setting<i64>>,
     pub primary_wait_ms: Option<Setting<i64>>,
     pub transaction_replay: Option<Setting<bool>>,
+    pub multiplex: Option<Setting<bool>>,
 }
 
 /// A listener as written.
@@ -154,16 +155,25 @@ fn service(
 
 /// Resolves the router of a service. Settings of another router are errors.
 fn router(object: &Object<WrittenService>, monitor: Option<&MonitorSettings>) -> Result<Router, ConfigError> {
-    let WrittenService { router, role, causal_reads, max_lag_seconds, primary_wait_ms, transaction_replay, .. } =
-        &object.written;
+    let WrittenService {
+        router,
+        role,
+        causal_reads,
+        max_lag_seconds,
+        primary_wait_ms,
+        transaction_replay,
+        multiplex,
+        ..
+    } = &object.written;
     match router.as_ref().map(|router| (router, router.value)) {
         None | Some((_, RouterKind::Connections)) => {
             let only = "is a setting of the router read-write-split; set router, or leave it out";
             if let Some(setting) = causal_reads {
                 return Err(setting.refuse(format!("causal-reads {only}")));
             }
-            if let Some(setting) = transaction_replay {
-                return Err(setting.refuse(format!("transaction-replay {only}")));
+            let switches = [("transaction-replay", transaction_replay), ("multiplex", multiplex)];
+            if let Some((name, setting)) = switches.iter().find_map(|(name, setting)| Some((name, setting.as_ref()?))) {
+                return Err(setting.refuse(format!("{name} {only}")));
             }
             let numbers = [("max-lag-seconds", max_lag_seconds), ("primary-wait-ms", primary_wait_ms)];
             if let Some((name, setting)) = numbers.iter().find_map(|(name, setting)| Some((name, setting.as_ref()?))) {
@@ -185,6 +195,7 @@ fn router(object: &Object<WrittenService>, monitor: Option<&MonitorSettings>) ->
                 lag_max_seconds: number(max_lag_seconds),
                 primary_wait: number(primary_wait_ms).map_or(defaults.primary_wait, Duration::from_millis),
                 replays_transactions: value(transaction_replay.clone()).unwrap_or_default(),
+                multiplexes: value(multiplex.clone()).unwrap_or_default(),
             }))
         }
     }

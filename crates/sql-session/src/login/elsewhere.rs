@@ -30,6 +30,12 @@ const LOOKUP_TIMEOUT: Duration = Duration::from_secs(3);
 /// The hashes of so many users are kept.
 const USERS_MAX: usize = 10_000;
 
+/// COM_CHANGE_USER.
+const CHANGE_USER: u8 = 0x11;
+
+/// The place of the character set in the beginning of a login.
+const CHARSET_AT: usize = 8;
+
 /// An account that the gateway can log in as.
 pub struct Identity {
     user: Vec<u8>,
@@ -143,6 +149,55 @@ impl Identity {
         Ok(Identity { user: login.user.to_vec(), key, head: *head })
     }
 
+    /// Returns whether another identity is the same account with the same password.
+    pub fn is_account_of(&self, other: &Identity) -> bool {
+        self.user == other.user && self.key == other.key
+    }
+
+    /// Returns whether connections for both have the same capabilities, character set and packet
+    /// size.
+    pub fn has_form_of(&self, other: &Identity) -> bool {
+        let (one, two) = (self.capabilities(false), other.capabilities(false));
+        one == two && self.head[4..] == other.head[4..]
+    }
+
+    /// Returns whether the client's own connection can go over to another account.
+    pub fn can_change_user(&self) -> bool {
+        let needed = Capabilities::SECURE_CONNECTION | Capabilities::PLUGIN_AUTH;
+        self.client_capabilities() & needed.low() == needed.low()
+    }
+
+    /// Makes a connection one of this account, with the state of a new one (COM_CHANGE_USER).
+    pub async fn change_user(&self, stream: &mut PacketStream) -> io::Result<()> {
+        let mut payload = vec![CHANGE_USER];
+        payload.extend_from_slice(&self.user);
+        // No proof yet, no schema; the character set, the plugin, no attributes.
+        payload.extend_from_slice(&[0, 0, 0, self.head[CHARSET_AT], 0]);
+        payload.extend_from_slice(auth::NATIVE.as_bytes());
+        payload.extend_from_slice(&[0, 0]);
+        let mut packet = (payload.len() as u32).to_le_bytes()[..3].to_vec();
+        packet.push(0);
+        packet.extend_from_slice(&payload);
+        stream.send(&packet).await?;
+        self.finish(stream).await
+    }
+
+    fn client_capabilities(&self) -> u32 {
+        let [a, b, c, d, ..] = self.head;
+        u32::from_le_bytes([a, b, c, d])
+    }
+
+    /// Returns the capabilities of further connections.
+    fn capabilities(&self, has_tls: bool) -> u32 {
+        let kept = !(Capabilities::CONNECT_WITH_DB
+            | Capabilities::CONNECT_ATTRIBUTES
+            | Capabilities::PLUGIN_AUTH_LENGTH_ENCODED
+            | Capabilities::TLS)
+            .low();
+        let added = (Capabilities::SECURE_CONNECTION | Capabilities::PLUGIN_AUTH).low();
+        self.client_capabilities() & kept | added | if has_tls { TLS } else { 0 }
+    }
+
     /// Connects to a server and logs in. Returns the connection and its id.
     pub async fn connect(&self, candidate: Candidate, limit: Duration) -> io::Result<(PacketStream, u64)> {
         timeout(limit, self.log_in(&candidate.server)).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
@@ -205,15 +260,7 @@ impl Identity {
 
     /// Encodes the response to a handshake. It names no schema: the session's state does.
     fn response(&self, scramble: &[u8], has_tls: bool) -> Vec<u8> {
-        let kept = !(Capabilities::CONNECT_WITH_DB
-            | Capabilities::CONNECT_ATTRIBUTES
-            | Capabilities::PLUGIN_AUTH_LENGTH_ENCODED
-            | Capabilities::TLS)
-            .low();
-        let added = (Capabilities::SECURE_CONNECTION | Capabilities::PLUGIN_AUTH).low();
-        let [a, b, c, d, ..] = self.head;
-        let capabilities = u32::from_le_bytes([a, b, c, d]) & kept | added | if has_tls { TLS } else { 0 };
-        let mut payload = capabilities.to_le_bytes().to_vec();
+        let mut payload = self.capabilities(has_tls).to_le_bytes().to_vec();
         payload.extend_from_slice(&self.head[4..]);
         payload.extend_from_slice(&self.user);
         payload.push(0);

@@ -26,7 +26,7 @@ pub struct Proof {
 
 /// `SHA1(password)`, by which the gateway logs in as the client. It is not shown, and overwritten
 /// when it is dropped.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Key(Zeroizing<[u8; HASH_BYTES]>);
 
 impl Proof {

@@ -32,13 +32,10 @@ impl Session {
     pub async fn kill_elsewhere(&mut self) -> io::Result<bool> {
         let (length, payload) = self.client.peek(BYTES_MAX).await?;
         let kill = payload.get(..length).and_then(Kill::parse);
-        let killer = kill.as_ref().and_then(|kill| self.lease.killer_elsewhere(kill.id, kill.is_query));
-        let (Some(kill), Some((killer, id))) = (kill, killer) else { return Ok(false) };
-        self.client.packet(BYTES_MAX).await?;
-        match kill.is_query {
-            true => killer.kill_query(id),
-            false => killer.kill_session(id),
+        if !kill.is_some_and(|kill| self.lease.kill_elsewhere(kill.id, kill.is_query)) {
+            return Ok(false);
         }
+        self.client.packet(BYTES_MAX).await?;
         let [low, high] = self.status.unwrap_or(AUTOCOMMIT).to_le_bytes();
         self.client.send(&[7, 0, 0, 1, 0, 0, 0, low, high, 0, 0]).await?;
         Ok(true)

@@ -13,6 +13,7 @@ mod explain;
 mod further_connection;
 mod hints;
 mod home;
+mod idle_connections;
 mod lost_home;
 mod prepared;
 mod prepared_statement;
@@ -20,9 +21,12 @@ mod reach_home;
 mod reads;
 mod replay;
 mod route;
+mod sharing;
+mod sharing_state;
 mod split_state;
 mod transaction_log;
 
+pub use self::idle_connections::IdleConnections;
 pub use self::split_state::Split;
 
 use self::carried::{Carried, PreparedIds, SCHEMA, StateChange};
@@ -30,6 +34,7 @@ use self::command::{Command, Need, Outcome, Routed, command, is_read};
 use self::hints::hints;
 use self::reads::ReplicaChoice;
 use self::route::{Destination, route};
+use self::sharing_state::Sharing;
 use self::transaction_log::TransactionLog;
 use super::com;
 use super::state::Session;
@@ -44,6 +49,7 @@ use service::Router;
 use service::gtid::GtidPosition;
 use sql_classify::StatementKind;
 use sql_classify::statement::STATEMENT_BYTES_MAX;
+use std::sync::Arc;
 use std::{io, mem};
 
 impl Session {
@@ -65,6 +71,8 @@ impl Session {
                 false => tracing::debug!(service, %user, "{sentence}: {reason}"),
             }
         }
+        let can_give_home = identity.as_ref().is_ok_and(Identity::can_change_user);
+        let sharing = settings.multiplexes.then(|| Sharing::new(self.login.session, can_give_home));
         let mut carried = Carried::default();
         let payload = response.get(4..).unwrap_or_default();
         if let Ok(account) = ClientLogin::decode(payload)
@@ -74,7 +82,8 @@ impl Session {
         }
         self.split = Some(Box::new(Split {
             settings: settings.clone(),
-            identity,
+            identity: identity.map(Arc::new),
+            sharing,
             replicas: Vec::new(),
             reading: None,
             carried,
@@ -157,11 +166,25 @@ impl Session {
     async fn split_query(&mut self, split: &mut Split, packet: &[u8]) -> io::Result<Outcome> {
         let sql = packet.get(5..).unwrap_or_default();
         if let Some(text) = explain::explained(sql) {
-            let route = self.split_route(split, text).await?;
-            return self.send_explanation(split, &route).await;
+            return match self.split_route(split, text).await? {
+                Some(route) => self.send_explanation(split, &route).await,
+                None => Ok(Outcome::Continues),
+            };
         }
-        let Routed { class, route, lag_max_seconds, change } = self.split_route(split, sql).await?;
-        let (command, is_read) = (Command::text(packet).of(&class, &change), is_read(&class));
+        let Some(routed) = self.split_route(split, sql).await? else { return Ok(Outcome::Continues) };
+        let Routed { class, route, lag_max_seconds, change } = routed;
+        let (mut command, is_read) = (Command::text(packet).of(&class, &change), is_read(&class));
+        if split.sharing.is_some() {
+            command.diagnostics.counts_rows = sharing::counts_rows(sql);
+            if let Some(outcome) = self.answer_id(split, sql).await? {
+                return Ok(outcome);
+            }
+            if sharing::uses_diagnostics(&class)
+                && let Some(outcome) = self.answer_diagnostics(split, sql).await?
+            {
+                return Ok(outcome);
+            }
+        }
         let done = match &route.destination {
             Destination::Primary => None,
             Destination::Last if split.last_replica.is_none() => None,
@@ -201,8 +224,12 @@ impl Session {
         Ok(outcome.next)
     }
 
-    /// Finds where a statement goes.
-    async fn split_route(&mut self, split: &Split, sql: &[u8]) -> io::Result<Routed> {
+    /// Finds where a statement goes. Returns `None` if that needs a connection, and there is none:
+    /// then the client has got an error.
+    async fn split_route(&mut self, split: &mut Split, sql: &[u8]) -> io::Result<Option<Routed>> {
+        if split.is_parked() && self.depends_on_settings(sql) && !self.reach_home(split, Need::Any).await? {
+            return Ok(None);
+        }
         let lexis = match split.detached.is_none() && split.reading.is_none() {
             true => self.lexis(sql).await?,
             false => self.known_lexis(),
@@ -212,7 +239,7 @@ impl Session {
         let hints = hints(text, lexis);
         let route = route(class.statement(), class.facts(), hints.route, split.situation());
         let change = StateChange::of(text, lexis, class.facts());
-        Ok(Routed { class, route, lag_max_seconds: hints.lag_max_seconds, change })
+        Ok(Some(Routed { class, route, lag_max_seconds: hints.lag_max_seconds, change }))
     }
 
     /// Executes a statement that is too long to be classified.

@@ -3,7 +3,7 @@
 use super::cached_select::CachedSelect;
 use super::filter_state::Filtering;
 use super::prepared_statement::PreparedStatement;
-use super::split::Split;
+use super::split::{IdleConnections, Split};
 use super::text_prepared::TextPrepared;
 use crate::context::{CachedResult, SqlContext};
 use crate::in_flight_writes::InFlightWrites;
@@ -27,6 +27,8 @@ pub struct Session {
     pub context: Arc<SqlContext>,
     /// The classes of statements, of all sessions of the worker.
     pub classes: Rc<RefCell<ClassCache>>,
+    /// Connections of the service that no session uses at the moment.
+    pub idle_connections: Rc<IdleConnections>,
     pub client: PacketStream,
     pub server: PacketStream,
     pub login: Login,

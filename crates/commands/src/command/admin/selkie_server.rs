@@ -80,6 +80,7 @@ pub fn write_services(call: &Call<'_>, writer: &mut DocWriter<'_>) {
             ("primaryChanges", &counters.primary_changes),
             ("transactionsReplayed", &counters.transactions_replayed),
             ("replaysFailed", &counters.replays_failed),
+            ("connectionsTaken", &counters.connections_taken),
             ("sessionsOnPrimary", &counters.sessions_on_primary),
         ] {
             writer.append(name, i64::try_from(counter.get()).unwrap_or(i64::MAX));

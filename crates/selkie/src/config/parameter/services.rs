@@ -106,6 +106,18 @@ pub const SERVICE: &[Parameter<WrittenService>] = &[
                 gets the error. Transactions over 1 MiB with their replies are not executed again.",
         read: read!(transaction_replay, boolean),
     },
+    Parameter {
+        section: "service",
+        name: "multiplex",
+        flag: None,
+        kind: "true or false",
+        default: "false",
+        example: "true",
+        about: "With `read-write-split`, lets sessions share connections: between its statements and transactions, a \
+                session without other state gives its connections to those that wait. `max-connections` of the servers \
+                may then be far below the number of clients.",
+        read: read!(multiplex, boolean),
+    },
 ];
 
 /// `[listener.NAME]`.

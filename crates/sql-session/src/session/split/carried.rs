@@ -124,6 +124,9 @@ impl StateChange {
         if sets {
             return settings_of(&tokens);
         }
+        if has(SessionState::LastInsertId) && sets_last_insert_id(&tokens) {
+            return StateChange::Pin("it has set LAST_INSERT_ID()");
+        }
         for (state, reason) in [
             (SessionState::UserLocks, "it may hold locks of GET_LOCK()"),
             (SessionState::UserVariables, "it has user variables"),
@@ -136,6 +139,13 @@ impl StateChange {
         }
         StateChange::None
     }
+}
+
+/// Returns whether LAST_INSERT_ID() has an argument, which it returns from then on.
+fn sets_last_insert_id(tokens: &[Token<'_>]) -> bool {
+    tokens
+        .windows(3)
+        .any(|part| part[0].text.eq_ignore_ascii_case("LAST_INSERT_ID") && part[1].text == "(" && part[2].text != ")")
 }
 
 fn tokens(sql: &str, lexis: Lexis) -> Option<Vec<Token<'_>>> {
@@ -321,6 +331,7 @@ mod tests {
             "SET GLOBAL max_connections = 5",
             "BEGIN",
             "SET DEFAULT ROLE r",
+            "SELECT LAST_INSERT_ID()",
         ] {
             is(sql, |change| *change == StateChange::None);
         }
@@ -330,6 +341,7 @@ mod tests {
             "PREPARE s FROM 'SELECT 1'",
             "SELECT GET_LOCK('a', 1)",
             "SET insert_id = 5",
+            "SELECT LAST_INSERT_ID(5)",
         ] {
             is(sql, |change| matches!(change, StateChange::Pin(_)));
         }

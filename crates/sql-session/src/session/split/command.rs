@@ -21,6 +21,15 @@ pub enum Need {
     Any,
 }
 
+/// What a statement does to the diagnostics of its connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DiagnosticsEffect {
+    /// It has SQL_CALC_FOUND_ROWS, which is looked for where sessions share connections.
+    pub counts_rows: bool,
+    /// It removes the warnings of earlier statements.
+    pub resets_warnings: bool,
+}
+
 /// A command that executes a statement.
 pub struct Command<'p> {
     pub packet: &'p [u8],
@@ -32,6 +41,8 @@ pub struct Command<'p> {
     pub is_repeatable: bool,
     /// It may change data or the session, so that its transaction is not the same without it.
     pub concerns_transaction: bool,
+    /// What it does to the diagnostics of its connection.
+    pub diagnostics: DiagnosticsEffect,
     /// It is a ROLLBACK, alone.
     pub abandons_transaction: bool,
 }
@@ -46,6 +57,7 @@ impl<'p> Command<'p> {
             effect,
             is_repeatable: false,
             concerns_transaction: true,
+            diagnostics: DiagnosticsEffect::default(),
             abandons_transaction: false,
         }
     }
@@ -61,7 +73,9 @@ impl<'p> Command<'p> {
         let effect = class.facts().transaction;
         let is_rollback = effect.rolls_back && !effect.is_savepoint && !effect.chains;
         let abandons_transaction = is_rollback && matches!(class.statement().kind, StatementKind::Transaction);
-        Command { effect, is_repeatable, abandons_transaction, ..self }
+        let diagnostics =
+            DiagnosticsEffect { counts_rows: false, resets_warnings: class.statement().resets_warnings() };
+        Command { effect, is_repeatable, abandons_transaction, diagnostics, ..self }
     }
 
     /// Returns whether it may end its transaction with its changes.

@@ -21,7 +21,9 @@ const COLUMNS: [&str; 4] = ["server", "role", "reason", "session"];
 const EXTENDED_METADATA: u8 = 1 << 3;
 
 const UTF8: u16 = 33;
+const BINARY: u16 = 63;
 const VAR_STRING: u8 = 0xFD;
+const LONGLONG: u8 = 0x08;
 
 /// Returns the statement that EXPLAIN ROUTE explains; `None` for another statement.
 pub fn explained(sql: &[u8]) -> Option<&[u8]> {
@@ -74,15 +76,32 @@ impl Session {
         };
         let reason = routed.route.reason.to_string();
         let row = [server.as_deref().unwrap_or("none"), role, &reason, &change];
-        let has_types = self.login.capabilities[4] & EXTENDED_METADATA != 0;
-        let status = split.status;
-        self.client.send(&result_set(&COLUMNS, &row, (self.login.deprecates_eof, has_types), status)).await?;
+        let reply = result_set(&COLUMNS, &row, VAR_STRING, self.form(), split.status);
+        self.client.send(&reply).await?;
         Ok(Outcome::Continues)
     }
 }
 
+impl Session {
+    /// Returns how the client expects result sets: without EOF packets, and with extended types.
+    pub(super) fn form(&self) -> (bool, bool) {
+        (self.login.deprecates_eof, self.login.capabilities[4] & EXTENDED_METADATA != 0)
+    }
+}
+
+/// Encodes a result set of one integer, in the text protocol.
+pub fn integer_result(name: &str, value: i64, form: (bool, bool), status: u16) -> Vec<u8> {
+    result_set(&[name], &[&value.to_string()], LONGLONG, form, status)
+}
+
 /// Encodes a result set of one row, in the text protocol.
-fn result_set(columns: &[&str], row: &[&str], (deprecates_eof, has_types): (bool, bool), status: u16) -> Vec<u8> {
+fn result_set(
+    columns: &[&str],
+    row: &[&str],
+    kind: u8,
+    (deprecates_eof, has_types): (bool, bool),
+    status: u16,
+) -> Vec<u8> {
     let mut packets = Packets::default();
     let [low, high] = status.to_le_bytes();
     packets.push(&[columns.len() as u8]);
@@ -95,9 +114,10 @@ fn result_set(columns: &[&str], row: &[&str], (deprecates_eof, has_types): (bool
             definition.push(0);
         }
         definition.push(0x0C);
-        definition.extend_from_slice(&UTF8.to_le_bytes());
-        definition.extend_from_slice(&1024_u32.to_le_bytes());
-        definition.extend_from_slice(&[VAR_STRING, 0, 0, 0, 0, 0]);
+        let (charset, width) = if kind == LONGLONG { (BINARY, 21) } else { (UTF8, 1024_u32) };
+        definition.extend_from_slice(&charset.to_le_bytes());
+        definition.extend_from_slice(&width.to_le_bytes());
+        definition.extend_from_slice(&[kind, 0, 0, 0, 0, 0]);
         packets.push(&definition);
     }
     if !deprecates_eof {
@@ -159,7 +179,8 @@ mod tests {
     fn an_explanation_is_a_result_set() {
         let long = "x".repeat(300);
         for (deprecates_eof, has_types) in [(false, false), (true, false), (true, true)] {
-            let bytes = result_set(&COLUMNS, &["db1", "primary", &long, ""], (deprecates_eof, has_types), 2);
+            let bytes =
+                result_set(&COLUMNS, &["db1", "primary", &long, ""], VAR_STRING, (deprecates_eof, has_types), 2);
             let mut reply = ReplyTracker::new(ReplyKind::Results, deprecates_eof);
             assert_eq!((reply.feed(&bytes), reply.is_over(), reply.rows), (bytes.len(), true, 1));
             let row = first_row(&bytes, deprecates_eof).unwrap();

@@ -9,9 +9,12 @@ use crate::reply_tracker::{ReplyKind, ReplyTracker};
 use crate::session::com;
 use crate::session::query_packet::query_packet;
 use service::gtid::GtidPosition;
+use service::slots::Slot;
 use service::targets::Target;
 use service::{Assignment, ConnectError, Lease, Service};
 use std::borrow::Cow;
+use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A connection to a server, in a state that lags behind the session's.
@@ -26,22 +29,71 @@ pub struct FurtherConnection {
     pub prepared: PreparedIds,
     /// The server has everything up to here.
     pub caught_up: GtidPosition,
-    deprecates_eof: bool,
+    /// The account that has logged in.
+    pub identity: Arc<Identity>,
+    pub deprecates_eof: bool,
 }
 
 impl FurtherConnection {
     pub async fn open(
         service: &Service,
         target: &Target,
-        identity: &Identity,
+        identity: &Arc<Identity>,
         (patience, limit): (Duration, Duration),
         deprecates_eof: bool,
     ) -> Result<FurtherConnection, ConnectError> {
         let open = |candidate| async { identity.connect(candidate, limit).await.map(|opened| (opened, 0)) };
-        let (lease, (server, id)) = service.connect_to(target, patience, open).await?;
+        let opened = service.connect_to(target, patience, open).await?;
+        Ok(FurtherConnection::new(opened, identity, deprecates_eof))
+    }
+
+    /// As [`FurtherConnection::open`], with the right to a connection.
+    pub async fn open_in(
+        service: &Service,
+        target: &Target,
+        identity: &Arc<Identity>,
+        (slot, limit): (Slot, Duration),
+        deprecates_eof: bool,
+    ) -> Result<FurtherConnection, ConnectError> {
+        let open = |candidate| async { identity.connect(candidate, limit).await.map(|opened| (opened, 0)) };
+        let opened = service.connect_in(target, slot, open).await?;
+        Ok(FurtherConnection::new(opened, identity, deprecates_eof))
+    }
+
+    /// A connection that has just logged in.
+    fn new(
+        (lease, (server, id)): (Lease, (PacketStream, u64)),
+        identity: &Arc<Identity>,
+        deprecates_eof: bool,
+    ) -> FurtherConnection {
         let assignment = lease.assignment.clone();
         let (version, prepared, caught_up) = (0, PreparedIds::default(), GtidPosition::default());
-        Ok(FurtherConnection { lease, assignment, server, id, version, prepared, caught_up, deprecates_eof })
+        let identity = identity.clone();
+        FurtherConnection { lease, assignment, server, id, version, prepared, caught_up, identity, deprecates_eof }
+    }
+
+    /// Makes the connection of another session a new one of this account. Its schema is another's
+    /// if the session `has_schema`, which it then sets.
+    pub async fn take_over(&mut self, identity: &Arc<Identity>, has_schema: bool) -> io::Result<()> {
+        match has_schema && self.identity.is_account_of(identity) {
+            true => {
+                let mut reply = ReplyTracker::new(ReplyKind::Single, self.deprecates_eof);
+                self.server.send(&[1, 0, 0, 0, com::RESET_CONNECTION]).await?;
+                self.server.read_reply(&mut reply, 0).await?;
+                if reply.failed {
+                    return Err(io::ErrorKind::ConnectionRefused.into());
+                }
+            }
+            false => identity.change_user(&mut self.server).await?,
+        }
+        // Neither removes warnings.
+        if !matches!(self.run("DO 0").await, Ok(Some(_))) {
+            return Err(io::ErrorKind::ConnectionRefused.into());
+        }
+        self.identity = identity.clone();
+        self.version = 0;
+        self.prepared.clear();
+        Ok(())
     }
 
     /// Sets what the session has set since. Returns false if the server refuses a setting.

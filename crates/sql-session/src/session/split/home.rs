@@ -1,6 +1,6 @@
 //! Statements on the session's own connection, which is to the primary.
 
-use super::command::{AtHome, Command, Need, Outcome, set_statement};
+use super::command::{AtHome, Command, DiagnosticsEffect, Need, Outcome, set_statement};
 use super::exchange::{Failure, ServerLost, ask, exchange, forward};
 use super::lost_home::SHUTDOWN;
 use super::reach_home::{READ_ONLY, RETRY_PAUSE};
@@ -76,7 +76,7 @@ impl Session {
             let mut reply = ReplyTracker::new(kind, self.login.deprecates_eof);
             match self.exchange_at_home(split, command, &mut reply, &attempts).await {
                 Ok(()) => {
-                    self.note_home_reply(split, &reply);
+                    self.note_home_reply(split, &reply, command.diagnostics);
                     return Ok(AtHome { reply: Some(reply), next: Outcome::Continues });
                 }
                 Err(Failure::Client(error)) => return Err(error),
@@ -229,7 +229,8 @@ impl Session {
         self.client.forward_command(&mut self.server).await?;
         match forward(&mut self.client, &mut self.server, &mut split.assignment, &mut reply, |_| false, None).await {
             Ok(()) => {
-                self.note_home_reply(split, &reply);
+                let unknown = DiagnosticsEffect { counts_rows: true, resets_warnings: false };
+                self.note_home_reply(split, &reply, unknown);
                 Ok(Outcome::Continues)
             }
             Err(Failure::Client(error)) => Err(error),
@@ -237,7 +238,10 @@ impl Session {
         }
     }
 
-    fn note_home_reply(&mut self, split: &mut Split, reply: &ReplyTracker) {
+    fn note_home_reply(&mut self, split: &mut Split, reply: &ReplyTracker, diagnostics: DiagnosticsEffect) {
+        if let Some(sharing) = &mut split.sharing {
+            sharing.note_reply(reply, diagnostics);
+        }
         self.context.service.statistics.to_primary.increment();
         split.last_replica = None;
         if let Some(status) = reply.status {

@@ -124,11 +124,12 @@ impl Session {
     pub(in crate::session) async fn wait_at_home(&mut self, assignment: &mut Assignment) -> io::Result<Awaited> {
         while self.client.bytes().len() < 5 {
             let Some(mut split) = self.split.take() else { return Ok(Awaited::Nothing) };
+            self.share_connections(&mut split);
             let left = match split.detached.is_some() {
                 true => None,
                 false => self.leave_idle_home(&mut split).await,
             };
-            let is_detached = split.detached.is_some();
+            let (is_detached, is_parked) = (split.detached.is_some(), split.is_parked());
             self.split = Some(split);
             match left {
                 Some(Left::Ends(reason)) => return Ok(Awaited::End(reason)),
@@ -137,6 +138,9 @@ impl Session {
             }
             tokio::select! {
                 biased;
+                () = self.lease.ended(), if is_parked => {
+                    return Ok(Awaited::End("it was killed".to_owned()));
+                }
                 read = self.server.fill(), if !is_detached => {
                     if read.is_err() {
                         self.server.close();

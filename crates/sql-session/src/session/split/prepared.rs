@@ -7,9 +7,10 @@ use super::exchange::{Failure, ask};
 use super::prepared_statement::SplitPrepared;
 use super::reads::ReplicaChoice;
 use super::route::{Destination, route};
+use super::sharing;
 use super::split_state::Split;
 use crate::execute_packet::ExecutePacket;
-use crate::reply_tracker::{PACKET_MAX, ReplyKind, ReplyTracker};
+use crate::reply_tracker::{LAST_ROW_SENT, PACKET_MAX, ReplyKind, ReplyTracker};
 use crate::session::com;
 use crate::session::state::Session;
 use service::CausalReads;
@@ -25,6 +26,9 @@ const EXECUTION_BYTES_MAX: usize = PACKET_MAX - (256 << 10);
 
 impl Session {
     pub(super) async fn split_prepare(&mut self, split: &mut Split, packet: &[u8]) -> io::Result<Outcome> {
+        if !self.reach_home(split, Need::Any).await? {
+            return Ok(Outcome::Continues);
+        }
         let sql = packet.get(5..).unwrap_or_default();
         let (mut class, mut change) = (None, StateChange::Bind("it has prepared a long statement"));
         if sql.len() <= STATEMENT_BYTES_MAX {
@@ -94,6 +98,16 @@ impl Session {
             statement = statement.of(class, &change);
         }
         statement.is_repeatable &= may_leave;
+        if split.sharing.is_some()
+            && let Some((_, preparing)) = &statement.prepared
+        {
+            statement.diagnostics.counts_rows = sharing::counts_rows(preparing);
+            if class.as_ref().is_some_and(|class| sharing::uses_diagnostics(class))
+                && let Some(outcome) = self.answer_diagnostics(split, b"").await?
+            {
+                return Ok(outcome);
+            }
+        }
         let (mut only_reads, mut need) = (false, Need::Primary);
         if let Some(class) = &class {
             only_reads = is_read(class);
@@ -116,6 +130,12 @@ impl Session {
             }
         }
         let done = self.at_home(split, &statement, ReplyKind::Results, need).await?;
+        if let Some(sharing) = &mut split.sharing {
+            match has_cursor {
+                true => sharing.cursors.insert(id),
+                false => sharing.cursors.remove(&id),
+            };
+        }
         if done.reply.is_some() {
             split.note_change(&change, &packet);
             split.has_written |= !only_reads && split.settings.causal_reads == CausalReads::Session;
@@ -183,8 +203,14 @@ impl Session {
                 self.client.forward_command(&mut self.server).await?;
                 Ok(Outcome::Continues)
             }
-            com::STMT_FETCH => self.stream_at_home(split, ReplyKind::Rows).await,
-            com::STMT_RESET => self.stream_at_home(split, ReplyKind::Single).await,
+            com::STMT_FETCH | com::STMT_RESET => {
+                let kind = if command == com::STMT_FETCH { ReplyKind::Rows } else { ReplyKind::Single };
+                let outcome = self.stream_at_home(split, kind).await?;
+                if command == com::STMT_RESET || split.status & LAST_ROW_SENT != 0 {
+                    split.sharing.iter_mut().for_each(|sharing| _ = sharing.cursors.remove(&id));
+                }
+                Ok(outcome)
+            }
             _ => {
                 split.has_written = true;
                 self.stream_at_home(split, ReplyKind::Results).await
@@ -197,6 +223,9 @@ impl Session {
         let id = self.peek_statement(split).await?;
         self.client.packet(PACKET_MAX - 1).await?;
         split.prepared.remove(&id);
+        if let Some(sharing) = &mut split.sharing {
+            sharing.cursors.remove(&id);
+        }
         let closing = |there: u32| command(com::STMT_CLOSE, &there.to_le_bytes());
         if let Some(there) = split.home_prepared.remove(&id)
             && split.detached.is_none()

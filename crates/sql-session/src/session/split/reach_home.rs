@@ -4,7 +4,6 @@
 use super::carried;
 use super::command::{Need, transaction_lost};
 use super::exchange::Failure;
-use super::further_connection::FurtherConnection;
 use super::replay::Replayed;
 use super::split_state::Split;
 use crate::login::error_packet;
@@ -89,10 +88,13 @@ impl Session {
         if split.detached.is_none() && Arc::ptr_eq(&target.backend, self.lease.assignment.backend()) {
             return Ok(());
         }
-        let Ok(identity) = &split.identity else { return Err("Selkie cannot log in for this session".into()) };
-        let limits = (CONNECT_LIMIT, CONNECT_LIMIT);
-        let opening = FurtherConnection::open(&service, &target, identity, limits, self.login.deprecates_eof).await;
+        if split.identity.is_err() {
+            return Err("Selkie cannot log in for this session".into());
+        }
+        let was_parked = split.is_parked();
+        let opening = self.connect_further(split, &target, (CONNECT_LIMIT, CONNECT_LIMIT)).await;
         let mut opened = opening.map_err(|error| error.to_string())?;
+        let is_own = opened.version != 0;
         let lost = |failure| match failure {
             Failure::Server(lost) => lost.reason,
             Failure::Client(error) => error.to_string(),
@@ -100,18 +102,16 @@ impl Session {
         if !opened.catch_up(&split.carried, true).await.map_err(lost)? {
             return Err(format!("{} refuses a setting of the session", opened.lease.server.name));
         }
-        if split.last_insert_id != 0 {
+        if split.last_insert_id != 0 && !is_own {
             opened.run(&carried::last_insert_id_statement(split.last_insert_id)).await.map_err(lost)?;
         }
-        let FurtherConnection { mut lease, server, id, prepared, .. } = opened;
-        lease.replace(&mut self.lease, id);
-        split.running.set(id, lease.killer());
-        split.home_id = id;
-        (self.lease, self.server) = (lease, server);
-        split.assignment = self.lease.assignment.clone();
-        split.home_prepared = prepared;
-        split.detached = None;
-        service.statistics.primary_changes.increment();
+        self.adopt(split, opened);
+        if let Some(sharing) = &mut split.sharing {
+            sharing.note_move(is_own);
+        }
+        if !was_parked {
+            service.statistics.primary_changes.increment();
+        }
         Ok(())
     }
 }

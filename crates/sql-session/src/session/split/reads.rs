@@ -1,6 +1,7 @@
 //! Statements on replicas.
 
-use super::command::{Command, Outcome, transaction_lost};
+use super::carried::last_insert_id_statement;
+use super::command::{Command, Need, Outcome, transaction_lost};
 use super::exchange::{Failure, ask, exchange};
 use super::further_connection::FurtherConnection;
 use super::split_state::Split;
@@ -23,6 +24,9 @@ const NOT_SUPPORTED: (u16, &str) = (1235, "42000");
 
 /// How long connecting to a replica may take.
 const CONNECT_LIMIT: Duration = Duration::from_secs(2);
+
+/// How long a read waits for a connection to a replica that has as many as it may have.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// How long a read waits on a replica for the writes before it.
 const CAUSAL_WAIT: Duration = Duration::from_secs(10);
@@ -73,7 +77,7 @@ impl Session {
             let done = self.try_read(split, replica, read, &wanted, choice.begins).await;
             self.lease.set_running(None);
             if split.reading.is_none() {
-                split.running.set(split.home_id, self.lease.killer());
+                self.note_running_at_home(split);
             }
             match done {
                 Ok(()) => return Ok(Some(Outcome::Continues)),
@@ -90,6 +94,14 @@ impl Session {
             }
         }
         Ok(None)
+    }
+
+    /// Notes that the session's own connection executes its commands, if there is one.
+    fn note_running_at_home(&self, split: &Split) {
+        match split.is_parked() {
+            true => split.running.clear(),
+            false => split.running.set(split.home_id, self.lease.killer()),
+        }
     }
 
     /// Takes a connection to the best replica, opened if necessary.
@@ -115,12 +127,15 @@ impl Session {
             if let Some(at) = is_at(&target.backend) {
                 return Some(split.replicas.swap_remove(at));
             }
-            let Ok(identity) = &split.identity else { return None };
-            let limits = (Duration::from_millis(100), CONNECT_LIMIT);
-            match FurtherConnection::open(service, &target, identity, limits, self.login.deprecates_eof).await {
+            if split.identity.is_err() {
+                return None;
+            }
+            match self.connect_further(split, &target, (PATIENCE, CONNECT_LIMIT)).await {
                 Ok(mut replica) => {
                     let is_prepared = match split.settings.causal_reads {
                         CausalReads::Off => true,
+                        // It was prepared before.
+                        _ if replica.version != 0 => true,
                         _ if target.backend.is_galera() => {
                             matches!(replica.run("SET SESSION wsrep_sync_wait = 1").await, Ok(Some(_)))
                         }
@@ -149,6 +164,9 @@ impl Session {
             CausalReads::Session if !split.has_written_elsewhere => "@@last_gtid",
             CausalReads::Session | CausalReads::All => "@@gtid_binlog_pos",
         };
+        if split.is_parked() && !self.reach_home(split, Need::Any).await? {
+            return Ok(None);
+        }
         if split.detached.is_some() {
             // Without a primary there are no later writes.
             return Ok(Some(split.position.clone()));
@@ -181,6 +199,10 @@ impl Session {
         if !replica.catch_up(&split.carried, false).await.map_err(lost)? {
             return Err(Missed::NotNow(Box::new(replica)));
         }
+        if begins && split.last_insert_id != 0 {
+            let statement = last_insert_id_statement(split.last_insert_id);
+            replica.run(&statement).await.map_err(lost)?;
+        }
         let Some(packet) = replica.packet(read).await.map_err(lost)? else {
             return Err(Missed::NotNow(Box::new(replica)));
         };
@@ -198,6 +220,9 @@ impl Session {
         drop(running);
         self.context.service.statistics.to_replicas.increment();
         split.last_replica = Some(replica.lease.server.name.clone());
+        if let Some(sharing) = &mut split.sharing {
+            sharing.note_reply(&reply, read.diagnostics);
+        }
         let is_open = reply.status.is_some_and(|status| status & IN_TRANSACTION != 0);
         match begins && is_open {
             true => split.reading = Some(replica),
@@ -239,7 +264,7 @@ impl Session {
         let mut reply = ReplyTracker::new(kind, self.login.deprecates_eof);
         let exchanged = self.exchange_in_transaction(split, &mut replica, read, &mut reply).await;
         self.lease.set_running(None);
-        split.running.set(split.home_id, self.lease.killer());
+        self.note_running_at_home(split);
         match exchanged {
             Ok(()) => {}
             Err(Failure::Client(error)) => return Err(error),
@@ -253,6 +278,9 @@ impl Session {
         }
         self.context.service.statistics.to_replicas.increment();
         split.last_replica = Some(replica.lease.server.name.clone());
+        if let Some(sharing) = &mut split.sharing {
+            sharing.note_reply(&reply, read.diagnostics);
+        }
         // After an error, the transaction is still open.
         match reply.status.is_some_and(|status| status & IN_TRANSACTION == 0) {
             true => split.replicas.push(replica),

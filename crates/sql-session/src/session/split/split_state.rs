@@ -5,6 +5,7 @@ use super::command::{Command, Need};
 use super::further_connection::FurtherConnection;
 use super::prepared_statement::SplitPrepared;
 use super::route::Situation;
+use super::sharing_state::Sharing;
 use super::transaction_log::{Step, TransactionLog};
 use crate::login::elsewhere::Identity;
 use crate::reply_tracker::{AUTOCOMMIT, IN_TRANSACTION};
@@ -13,12 +14,13 @@ use ahash::AHashMap;
 use service::gtid::GtidPosition;
 use service::{Assignment, SplitSettings};
 use sql_classify::{Class, PrimaryReason};
+use std::sync::Arc;
 
 /// The state of a session of this router.
 pub struct Split {
     pub settings: SplitSettings,
     /// The account under which further connections log in, or why they cannot.
-    pub identity: Result<Identity, String>,
+    pub identity: Result<Arc<Identity>, String>,
     /// Connections to replicas.
     pub replicas: Vec<FurtherConnection>,
     /// The connection whose transaction is open, and only reads.
@@ -54,6 +56,8 @@ pub struct Split {
     /// The last statement was executed by the replica of this name.
     pub last_replica: Option<String>,
     pub running: RunningAt,
+    /// With `multiplex`: what the session has of connections that it shares.
+    pub sharing: Option<Sharing>,
     /// Observes the server of the session's own connection.
     pub assignment: Assignment,
     /// The id of the session's own connection on its server.
@@ -63,6 +67,11 @@ pub struct Split {
 impl Split {
     pub fn is_in_transaction(&self) -> bool {
         self.status & IN_TRANSACTION != 0
+    }
+
+    /// Returns whether the session has no connection of its own because others may use it.
+    pub fn is_parked(&self) -> bool {
+        self.sharing.as_ref().is_some_and(|sharing| sharing.is_parked)
     }
 
     /// Returns whether the session can go over to another primary. `has_lost`: the open transaction
@@ -126,7 +135,7 @@ impl Split {
             begins_by_itself: self.status & AUTOCOMMIT == 0,
             has_next_transaction: self.has_next_transaction,
             is_reading: self.reading.is_some(),
-            is_detached: self.detached.is_some(),
+            is_detached: self.detached.is_some() && !self.is_parked(),
         }
     }
 }
@@ -154,6 +163,9 @@ impl Split {
         (self.bound, self.pinned) = (None, None);
         (self.has_table_locks, self.has_next_transaction) = (false, false);
         self.last_insert_id = 0;
+        if let Some(sharing) = &mut self.sharing {
+            sharing.cursors.clear();
+        }
         self.log.clear();
         (self.must_replay, self.lost_transaction) = (false, None);
     }

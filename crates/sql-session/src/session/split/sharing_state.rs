@@ -1,0 +1,72 @@
+//! The state of a session that shares its connections, and the diagnostics of its last statement.
+
+use super::command::DiagnosticsEffect;
+use super::idle_connections::Diagnostics;
+use crate::reply_tracker::ReplyTracker;
+use ahash::AHashSet;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// The state of a session that shares its connections.
+pub struct Sharing {
+    /// The id of the session, which clients know.
+    pub id: u64,
+    /// The session has no connection of its own at the moment, because others may use it.
+    pub is_parked: bool,
+    /// Its connection has the form of further ones, so others can use it.
+    pub can_give_home: bool,
+    /// Statements with an open cursor.
+    pub cursors: AHashSet<u32>,
+    pub row_count: i64,
+    pub found_rows: Option<u64>,
+    /// The session's connection does not know FOUND_ROWS(): it is another's since.
+    pub has_moved: bool,
+    pub diagnostics: Option<Rc<RefCell<Diagnostics>>>,
+    has_warnings: bool,
+    /// The last reply did not say whether a transaction is open.
+    pub lacks_status: bool,
+}
+
+impl Sharing {
+    pub fn new(id: u64, can_give_home: bool) -> Sharing {
+        Sharing {
+            id,
+            is_parked: false,
+            can_give_home,
+            cursors: AHashSet::default(),
+            row_count: 0,
+            found_rows: Some(0),
+            has_moved: true,
+            diagnostics: None,
+            has_warnings: false,
+            lacks_status: false,
+        }
+    }
+
+    /// Records the diagnostics of a statement.
+    pub fn note_reply(&mut self, reply: &ReplyTracker, effect: DiagnosticsEffect) {
+        self.row_count = match reply.failed || reply.result_sets > 0 {
+            true => -1,
+            false => i64::try_from(reply.affected_rows).unwrap_or(i64::MAX),
+        };
+        self.has_moved &= reply.result_sets == 0;
+        if effect.counts_rows {
+            self.found_rows = None;
+        } else if reply.result_sets > 0 {
+            self.found_rows = Some(reply.rows);
+        } else if let Some(diagnostics) = &self.diagnostics {
+            self.found_rows = self.found_rows.or(diagnostics.borrow().found_rows);
+        }
+        self.lacks_status = reply.status.is_none();
+        self.has_warnings = reply.failed || reply.warned || self.has_warnings && !effect.resets_warnings;
+        let are_needed = self.has_warnings || self.found_rows.is_none();
+        self.diagnostics = are_needed.then(Rc::default);
+    }
+}
+
+impl Sharing {
+    /// Records that the session has another connection, or `is_own` again.
+    pub fn note_move(&mut self, is_own: bool) {
+        self.has_moved |= !is_own;
+    }
+}
