@@ -67,6 +67,7 @@ pub fn operand<'a>(call: &Call<'_>, pipeline: Doc<'a>) -> Option<Doc<'a>> {
 pub async fn open(call: &Call<'_>, namespace: &Namespace, stage: Doc<'_>, arguments: &Arguments<'_>) -> Result<Reader> {
     call.dependencies.refuse(NotCached::NotACollection);
     let Some(feed) = call.worker.store.change_feed() else { return Err(aggregate::no_change_streams()) };
+    check_read_concern(call)?;
     let is_collection = call.first().value().as_str().is_some();
     let collation = crate::arguments::options::given_collation(arguments.collation)?.unwrap_or(Collation::SIMPLE);
     let context = context(call, arguments.variables, collation)?;
@@ -93,6 +94,22 @@ pub async fn open(call: &Call<'_>, namespace: &Namespace, stage: Doc<'_>, argume
         token,
         is_invalidated: false,
     })))
+}
+
+/// Fails with 72 for a read concern other than majority.
+fn check_read_concern(call: &Call<'_>) -> Result<()> {
+    let concern = call.envelope.read_concern.and_then(|concern| concern.value().as_document());
+    match concern.and_then(|concern| concern.get("level")?.as_str()) {
+        None | Some("majority") => Ok(()),
+        Some(level) => {
+            let message = format!(
+                "Command aggregate does not support {{ readConcern: {{ level: \"{level}\", provenance: \"clientSupplied\" \
+                 }} }} :: caused by :: Aggregation stage $changeStream cannot run with a readConcern other than \
+                 'majority'. Current readConcern: {level}"
+            );
+            Err(Error::new(Code::INVALID_OPTIONS, message))
+        }
+    }
 }
 
 /// Fails with 40602 for another `$changeStream`.
