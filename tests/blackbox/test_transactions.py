@@ -264,6 +264,19 @@ def test_with_transaction(server_name, request):
         assert client.t.log.count_documents({}) == 1
 
 
+def test_too_many_transactions(own_selkie):
+    sessions = Sessions(own_selkie)
+    sessions.run(insert(1))
+    for session in range(1000):
+        assert sessions.run(FIND, session=session, number=1, start=True)["ok"] == 1
+    refused = sessions.run(FIND, session="last", number=1, start=True)
+    assert (refused["code"], refused["errorLabels"]) == (24, ["TransientTransactionError"])
+    assert sessions.run(COMMIT, "admin", session=1, number=1)["ok"] == 1
+    assert sessions.run(FIND, session="last", number=2, start=True)["ok"] == 1
+    sessions.close()
+    assert own_selkie.stop() == 0
+
+
 def test_writers_outside_wait_for_the_transaction(selkie):
     with selkie.client() as client:
         client.drop_database("t")

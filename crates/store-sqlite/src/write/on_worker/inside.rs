@@ -10,13 +10,22 @@ use crate::write::changes::{Applied, Change, Changed, ConditionalChanges};
 use crate::write::entries::IndexEntries;
 use bytes::Bytes;
 use document::Doc;
-use error::{Error, Result};
+use error::{Code, Error, Result};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use store::transaction::TRANSIENT;
 use store::{AccessStats, BatchOutcome, RetryKey, StatementOutcome, Statements, Transaction, WriteBatch};
 
+/// The limit of open transactions: each has a connection with a cache and two open files.
+const OPEN_MAX: u64 = 1000;
+
 impl SqliteStore {
-    /// Begins a transaction.
+    /// Begins a transaction. Fails with 24 if too many are open.
     pub async fn begin(&self) -> Result<Arc<dyn Transaction>> {
+        if self.shared.pinned_snapshots.load(Ordering::Acquire) >= OPEN_MAX {
+            let message = format!("Unable to begin a transaction: {OPEN_MAX} are open");
+            return Err(Error::new(Code::LOCK_TIMEOUT, message).with_labels(&[TRANSIENT]));
+        }
         let connection = match self.shared.idle_transactions.take() {
             Some(connection) => connection,
             None => {
