@@ -163,5 +163,6 @@ fn a_client_that_hangs_up_while_its_reply_is_sent() {
     client.send(&ping(false));
     client.stream.shutdown(Shutdown::Write).unwrap();
     client.stream.read_to_end(&mut rest).unwrap();
-    assert_eq!(rest.len(), 38, "a client that closes its sending side still gets its reply");
+    let length = rest.first_chunk().map(|bytes| u32::from_le_bytes(*bytes) as usize);
+    assert_eq!(length, Some(rest.len()), "a client that closes its sending side still gets its reply");
 }
