@@ -426,3 +426,7 @@ def test_a_user_is_changed(gateway):
         change_user(connection, "jim", "secret")
         assert rows(connection, "SELECT CURRENT_USER()") == (("jim@%",),)
         assert reads_at(connection) == 1
+        # Nor does a reset give it the rights of the user before.
+        connection._execute_command(0x1F, b"")
+        connection._read_ok_packet()
+        assert rows(connection, "SELECT CURRENT_USER(), @@server_id FROM t LIMIT 1") == (("jim@%", 1),)

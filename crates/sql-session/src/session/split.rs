@@ -306,7 +306,8 @@ impl Session {
         match change {
             UserChange::Done(status) => {
                 split.status = status.unwrap_or(AUTOCOMMIT);
-                split.bound = Some("its user has changed");
+                // Further connections would have the rights of the user before.
+                split.identity = Err("its user has changed".to_owned());
             }
             UserChange::Refused => split.status = AUTOCOMMIT,
             UserChange::Over => return Ok(false),
