@@ -180,7 +180,7 @@ impl Session {
                 return Ok(outcome);
             }
             if sharing::uses_diagnostics(&class)
-                && let Some(outcome) = self.answer_diagnostics(split, sql).await?
+                && let Some(outcome) = self.answer_diagnostics(split, sql, false).await?
             {
                 return Ok(outcome);
             }

@@ -103,7 +103,8 @@ impl Session {
         {
             statement.diagnostics.counts_rows = sharing::counts_rows(preparing);
             if class.as_ref().is_some_and(|class| sharing::uses_diagnostics(class))
-                && let Some(outcome) = self.answer_diagnostics(split, b"").await?
+                && let Some(outcome) =
+                    self.answer_diagnostics(split, preparing.get(5..).unwrap_or_default(), true).await?
             {
                 return Ok(outcome);
             }

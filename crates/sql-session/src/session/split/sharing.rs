@@ -55,7 +55,7 @@ enum LocalQuestion {
 impl LocalQuestion {
     /// Returns the question that a statement is, and the name of its column.
     fn of(sql: &[u8]) -> Option<(LocalQuestion, &str)> {
-        let text = std::str::from_utf8(sql.get(..sql.len().min(QUESTION_BYTES_MAX))?).ok()?;
+        let text = std::str::from_utf8(sql).ok().filter(|text| text.len() <= QUESTION_BYTES_MAX)?;
         let text = text.trim().trim_end_matches(';').trim_end();
         let (first, rest) = text.split_once(char::is_whitespace)?;
         let rest = rest.trim_start();
@@ -86,7 +86,13 @@ impl Session {
 
     /// Makes the connection of the last statement the session's again, for a statement that uses
     /// its diagnostics. If another session has taken it, answers the question, or refuses it.
-    pub(super) async fn answer_diagnostics(&mut self, split: &mut Split, sql: &[u8]) -> io::Result<Option<Outcome>> {
+    /// `is_prepared`: the reply has another form, so no question is answered.
+    pub(super) async fn answer_diagnostics(
+        &mut self,
+        split: &mut Split,
+        sql: &[u8],
+        is_prepared: bool,
+    ) -> io::Result<Option<Outcome>> {
         let is_there = self.reclaim(split);
         let Some(sharing) = &split.sharing else { return Ok(None) };
         let uses_rows = memchr::memmem::find(&sql.to_ascii_uppercase(), b"FOUND_ROWS").is_some();
@@ -94,7 +100,7 @@ impl Session {
             return Ok(None);
         }
         let diagnostics = sharing.diagnostics.clone();
-        match LocalQuestion::of(sql) {
+        match LocalQuestion::of(sql).filter(|_| !is_prepared) {
             Some((LocalQuestion::RowCount, name)) => {
                 let count = sharing.row_count;
                 self.send_integer(split, name, count).await.map(Some)
@@ -321,6 +327,7 @@ mod tests {
             ("show warnings", Some((LocalQuestion::Warnings, "warnings"))),
             ("SELECT ROW_COUNT() + 1", None),
             ("SHOW WARNINGS LIMIT 1", None),
+            (&*format!("SELECT ROW_COUNT(){}, 2", " ".repeat(100)), None),
             ("SELECT", None),
         ] {
             assert_eq!(LocalQuestion::of(sql.as_bytes()), expected, "{sql}");
