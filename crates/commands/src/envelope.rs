@@ -28,7 +28,7 @@ mod write_concern;
 
 pub use client_metadata::check_client;
 pub use cluster_time::read_cluster_time;
-pub use read_concern::{check_read_concern, wait_for_read_concern};
+pub use read_concern::{check_read_concern, refuse_level, wait_for_read_concern};
 use read_preference::check_read_preference;
 pub use write_concern::{WriteConcern, write_unsatisfied};
 

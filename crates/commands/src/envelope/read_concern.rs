@@ -54,17 +54,7 @@ pub fn check_read_concern(element: Element<'_>, spec: &Spec, topology: &Topology
                     "node needs to be a replica set member to use readConcern: snapshot",
                 ));
             }
-            ("level", Value::String(_)) => {
-                return Err(Error::failed_to_parse(
-                    "readConcern.level must be either 'local', 'majority', 'linearizable', 'available', or 'snapshot'",
-                ));
-            }
-            ("level", _) => {
-                return Err(Error::type_mismatch(format!(
-                    "\"level\" had the wrong type. Expected string, found {}",
-                    field.kind.alias()
-                )));
-            }
+            ("level", _) => return Err(refuse_level(field)),
             ("provenance", _) => check_provenance(field)?,
             ("afterClusterTime" | "afterOpTime" | "atClusterTime", _) => {}
             (other, _) => {
@@ -73,6 +63,18 @@ pub fn check_read_concern(element: Element<'_>, spec: &Spec, topology: &Topology
         }
     }
     after.map_or(Ok(()), |after| after.check(spec, topology))
+}
+
+/// The error for a level that does not exist.
+pub fn refuse_level(level: Element<'_>) -> Error {
+    match level.value() {
+        Value::String(_) => Error::failed_to_parse(
+            "readConcern.level must be either 'local', 'majority', 'linearizable', 'available', or 'snapshot'",
+        ),
+        _ => {
+            Error::type_mismatch(format!("\"level\" had the wrong type. Expected string, found {}", level.kind.alias()))
+        }
+    }
 }
 
 /// Waits for the time that a read concern names. That takes no time: each acknowledged write is

@@ -4,7 +4,7 @@
 //! them.
 
 use crate::call::Call;
-use crate::envelope::Envelope;
+use crate::envelope::{self, Envelope};
 use crate::table::spec::{Access, Spec};
 use document::{Doc, DocWriter, Element, Value};
 use error::{Code, Error, Result};
@@ -115,17 +115,7 @@ fn check_level(concern: Element<'_>) -> Result<()> {
                                to run in a transaction";
                 return Err(Error::new(Code::INVALID_OPTIONS, message));
             }
-            ("level", Value::String(_)) => {
-                return Err(Error::failed_to_parse(
-                    "readConcern.level must be either 'local', 'majority', 'linearizable', 'available', or 'snapshot'",
-                ));
-            }
-            ("level", _) => {
-                return Err(Error::type_mismatch(format!(
-                    "\"level\" had the wrong type. Expected string, found {}",
-                    field.kind.alias()
-                )));
-            }
+            ("level", _) => return Err(envelope::refuse_level(field)),
             ("atClusterTime", _) => {
                 let message = "Transactions at a given time are not supported by this server; leave out atClusterTime";
                 return Err(Error::new(Code::INVALID_OPTIONS, message));
