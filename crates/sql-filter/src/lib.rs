@@ -1,6 +1,6 @@
 //! Filters of a service: steps that its statements pass before the router, and its replies after.
 //!
-//! A [`Filter`] checks a statement, and may refuse, replace or delay it. One file has each kind;
+//! A [`Filter`] checks a statement, and may refuse it. One file has each kind;
 //! [`settings`] has what the configuration says about it, and [`open`] makes a filter from that.
 //! A [`Pipeline`] is the filters of a service in their order. Filters are shared by all sessions of
 //! all workers, so none of them waits or does I/O while it checks a statement: lines for a file
