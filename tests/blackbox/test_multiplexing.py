@@ -11,7 +11,7 @@ from pymysql.constants import CLIENT
 
 from support import node
 from support.split_gateway import SplitGateway, reads_at, rows
-from support.topology import Replication, until
+from support.topology import Replication
 
 pytestmark = [pytest.mark.selkie_only, pytest.mark.mariadb_only]
 
@@ -34,8 +34,7 @@ def replication(store, tmp_path_factory):
             cursor.execute(statement)
         cursor.execute("INSERT INTO d.accounts SELECT seq, 100 FROM d.seq_1_to_20")
         connection.commit()
-    for replica in topology.servers[1:]:
-        until(lambda replica=replica: replica.sql("SELECT COUNT(*) FROM d.accounts") == ((20,),))
+    topology.await_replicas()
     yield topology
     topology.remove()
 

@@ -27,8 +27,7 @@ def replication(store, tmp_path_factory):
             "CREATE TABLE e.t (id INT)",
         ):
             cursor.execute(statement)
-    for replica in topology.servers[1:]:
-        until(lambda replica=replica: replica.sql("SHOW TABLES FROM e"))
+    topology.await_replicas()
     yield topology
     topology.remove()
 

@@ -82,10 +82,8 @@ def reads_at(connection) -> int:
 
 def kill_primary(replication):
     """Kills the first server once the others have all its transactions."""
-    old, *others = replication.servers
-    for replica in others:
-        until(lambda replica=replica: replica.sql("SELECT @@gtid_current_pos") == old.sql("SELECT @@gtid_current_pos"))
-    old.kill()
+    replication.await_replicas()
+    replication.servers[0].kill()
 
 
 def return_primary(gateway: SplitGateway, replication):

@@ -105,6 +105,13 @@ class Replication(Topology):
             return bool(replica.sql("SELECT 1 FROM d.t"))
         return False
 
+    def await_replicas(self):
+        """Waits until the replicas of the first server have all its transactions."""
+        primary, *replicas = self.servers
+        position = primary.sql("SELECT @@gtid_current_pos")
+        for replica in replicas:
+            until(lambda replica=replica: replica.sql("SELECT @@gtid_current_pos") == position)
+
     def promote(self, number: int):
         """Makes a server the primary, and the other servers that run its replicas."""
         primary = self.servers[number]
