@@ -257,6 +257,20 @@ OPTIONS = [
 ]
 
 
+def test_a_stream_starts_at_the_time_of_the_last_write(servers, database_name):
+    for client in servers:
+        db = client[database_name]
+        with client.start_session() as session:
+            db.c.insert_one({"_id": 1}, session=session)
+            for _ in range(20):  # They change nothing, so they are not in the log.
+                db.c.delete_one({"_id": "none"}, session=session)
+            stream = db.c.watch(start_at_operation_time=session.operation_time, max_await_time_ms=2000)
+            with stream:
+                db.c.insert_one({"_id": 2})
+                found = [next(stream)["documentKey"]["_id"] for _ in range(2)]
+        assert found == [1, 2]
+
+
 def test_errors_agree(servers, database_name):
     found = []
     for client in servers:

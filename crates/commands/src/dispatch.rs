@@ -28,6 +28,7 @@ use futures_util::FutureExt;
 use mongo_wire::Request;
 use outcome::{count, count_cached, panicked, report};
 use reply_times::ReplyTimes;
+use server::cluster_clock::ClusterTime;
 use server::operation::OperationContext;
 use server::profiling::{self, CompletedOperation};
 use server::{ClientSession, Worker, clock};
@@ -114,7 +115,12 @@ async fn run_request(
 /// Gives a time to the command if it has written, and adds the times to its reply.
 fn append_times(worker: &Worker, spec: Option<&Spec>, body: Doc<'_>, reply: &mut Vec<u8>, start: usize) {
     if spec.is_some_and(|spec| spec.writes(body)) {
-        worker.server.cluster_clock.note_write(clock::now_seconds());
+        let clock = &worker.server.cluster_clock;
+        match worker.store.change_feed().map(|feed| feed.latest()) {
+            // Streams that start at this time must not miss later writes.
+            Some(latest) => clock.note_commit(ClusterTime::new(latest.time, latest.increment)),
+            None => clock.note_write(clock::now_seconds()),
+        }
     }
     if let Some(times) = ReplyTimes::now(&worker.server) {
         times.append(reply, start);

@@ -15,6 +15,7 @@ mod start;
 
 use crate::catalog::Collection;
 use recent::RecentEntries;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use store::{FeedEntry, FeedPosition, Namespace};
@@ -48,11 +49,23 @@ pub struct Oplog {
     /// The position of the latest committed entry.
     latest: watch::Sender<FeedPosition>,
     recent: Mutex<RecentEntries>,
+    /// New entries are behind this, by [`seq_of`].
+    floor: AtomicI64,
 }
 
 impl Oplog {
     pub fn latest(&self) -> FeedPosition {
         *self.latest.borrow()
+    }
+
+    /// Returns the position that the next entry is behind.
+    pub fn last_used(&self) -> FeedPosition {
+        self.latest().max(position_of(self.floor.load(Relaxed)))
+    }
+
+    /// Gives later entries positions behind `to`.
+    pub fn advance(&self, to: FeedPosition) {
+        self.floor.fetch_max(seq_of(to), Relaxed);
     }
 
     /// Makes committed entries known to readers.

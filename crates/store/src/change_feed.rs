@@ -26,6 +26,7 @@ impl FeedPosition {
     /// Returns the position of an entry that is committed now, behind this one.
     pub fn next(self, now_seconds: u32) -> FeedPosition {
         match self.time >= now_seconds {
+            true if self.increment >= INCREMENT_MAX => FeedPosition { time: self.time.saturating_add(1), increment: 1 },
             true => FeedPosition { time: self.time, increment: self.increment + 1 },
             false => FeedPosition { time: now_seconds, increment: 1 },
         }
@@ -67,6 +68,9 @@ impl FeedEntry {
 pub trait ChangeFeed {
     /// Returns the position of the latest entry.
     fn latest(&self) -> FeedPosition;
+
+    /// Gives later entries positions behind `to`, which a client has seen elsewhere.
+    fn advance(&self, to: FeedPosition);
 
     /// Fails with 286 if entries behind `position` have been discarded.
     fn check_history(&self, position: FeedPosition) -> Result<()>;

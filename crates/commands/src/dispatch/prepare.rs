@@ -11,7 +11,9 @@ use crate::table::fields;
 use crate::table::spec::Spec;
 use document::{Doc, DocWriter};
 use error::{Code, Error, Result};
-use server::{Topology, clock};
+use server::cluster_clock::ClusterTime;
+use server::{Topology, Worker, clock};
+use store::FeedPosition;
 
 /// Reads and checks what all commands share. Fails with the error that MongoDB reports first.
 pub(super) fn begin<'a>(call: &mut Call<'a>, body: Doc<'a>) -> Result<()> {
@@ -71,6 +73,18 @@ pub(super) fn write_help(spec: &Spec, writer: &mut DocWriter<'_>) {
     writer.append("help", &*format!("help for: {} {}", spec.name, spec.help));
 }
 
+/// Moves the clock forward to a time that a client has received, and the log of changes with it:
+/// later writes have later times.
+fn advance_clock(worker: &Worker, time: ClusterTime) -> Result<()> {
+    let clock = &worker.server.cluster_clock;
+    let is_ahead = time > clock.now();
+    clock.advance(time, clock::now_seconds())?;
+    if is_ahead && let Some(feed) = worker.store.change_feed() {
+        feed.advance(FeedPosition { time: time.seconds(), increment: time.increment() });
+    }
+    Ok(())
+}
+
 /// Checks what all commands share.
 fn check_shared(call: &mut Call<'_>, errors: &mut FirstError) {
     let Call { worker, spec, envelope, .. } = call;
@@ -82,7 +96,7 @@ fn check_shared(call: &mut Call<'_>, errors: &mut FirstError) {
     errors.record(Phase::AdminOnly, login::check(worker, call.session, spec));
     if let Some(gossip) = envelope.cluster_time.filter(|_| *topology != Topology::Standalone) {
         let received = envelope::read_cluster_time(gossip);
-        let advanced = received.and_then(|time| worker.server.cluster_clock.advance(time, clock::now_seconds()));
+        let advanced = received.and_then(|time| advance_clock(worker, time));
         errors.record(Phase::Metadata, advanced);
     }
     if let Some(write_concern) = envelope.write_concern {

@@ -27,6 +27,12 @@ impl ChangeFeed for SqliteStore {
         self.shared.oplog.as_ref().map_or(FeedPosition::default(), Oplog::latest)
     }
 
+    fn advance(&self, to: FeedPosition) {
+        if let Some(log) = &self.shared.oplog {
+            log.advance(to);
+        }
+    }
+
     fn check_history(&self, position: FeedPosition) -> Result<()> {
         let oplog = self.oplog()?;
         let reading = self.read_connection()?;

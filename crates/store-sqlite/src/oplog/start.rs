@@ -9,6 +9,7 @@ use error::{Code, Error};
 use index_keys::keys;
 use rusqlite::{Connection, OptionalExtension};
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 use store::catalog::random_uuid;
@@ -60,6 +61,7 @@ pub fn start(connection: &Connection, catalog: &mut Catalog, options: Option<&Op
         id_key,
         latest: watch::Sender::new(latest),
         recent: RecentEntries::since(latest).into(),
+        floor: AtomicI64::new(0),
     }))
 }
 

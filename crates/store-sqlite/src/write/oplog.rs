@@ -77,7 +77,7 @@ impl Writer {
     ) {
         let Some(log) = &self.shared.oplog else { return };
         let wall_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64);
-        let last = self.pending_entries.last.unwrap_or_else(|| log.latest());
+        let last = self.pending_entries.last.unwrap_or_else(|| log.last_used());
         let position = last.next((wall_ms / 1000) as u32);
         let change = LoggedChange { namespace: namespace.clone(), collection_uuid, operation, wall_ms };
         let document = change.encode(position);
