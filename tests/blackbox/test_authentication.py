@@ -267,7 +267,8 @@ def test_a_hello_begins_the_login(secured):
             login = {"saslStart": 1, "mechanism": "SCRAM-SHA-256", "payload": client.first(), "db": "test",
                      "options": {"skipEmptyExchange": True}}
             reply = wire.run({name: 1, "speculativeAuthenticate": login, "saslSupportedMechs": "test.u", "$db": "admin"})
-            assert list(reply)[-3:] == ["saslSupportedMechs", "speculativeAuthenticate", "ok"]
+            fields = [name for name in reply if name not in ("$clusterTime", "operationTime")]
+            assert fields[-3:] == ["saslSupportedMechs", "speculativeAuthenticate", "ok"]
             reply = reply["speculativeAuthenticate"]
             assert proceed(wire, client.final(reply["payload"]), "test")["done"] and status(wire) == [("u", "test")]
     with secured.wire() as wire:
