@@ -486,6 +486,8 @@ def test_reads_go_on_where_index_entries_cannot_be_written(tmp_path, shim):
         with server.client(retryWrites=False) as client:
             things = client.shop.get_collection("things", write_concern=pymongo.WriteConcern(j=True))
             things.create_index("a")
+            # Nothing is left to be synced when the fault begins.
+            things.insert_one({"_id": -1})
             fault.write_text("selkie.sqlite-wal")
             # The documents are written, the sync fails, and their index entries cannot be written
             # any more.
