@@ -178,9 +178,17 @@ impl Drop for Entered {
 mod tests {
     use super::*;
     use crate::{bounded, step, taken};
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+
+    /// Keeps the process's total to one test at a time.
+    fn alone() -> MutexGuard<'static, ()> {
+        static TOTAL: Mutex<()> = Mutex::new(());
+        TOTAL.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 
     #[test]
     fn a_request_holds_what_its_thread_gained() {
+        let _alone = alone();
         assert_eq!(held(), None);
         let first = enter(0);
         allocated(1000);
@@ -200,6 +208,7 @@ mod tests {
 
     #[test]
     fn all_threads_together_make_the_total() {
+        let _alone = alone();
         let before = live();
         let thread = std::thread::spawn(|| allocated(64 << 20));
         thread.join().unwrap();
@@ -210,6 +219,7 @@ mod tests {
 
     #[test]
     fn steps_are_counted_as_ever_when_a_look_comes_early() {
+        let _alone = alone();
         let _entered = enter(0);
         let before = taken();
         for _ in 0..100 {
