@@ -250,6 +250,20 @@ def test_rules_of_a_firewall(gateway):
         connection.ping(reconnect=False)
 
 
+@pytest.mark.parametrize("service", SERVICES)
+def test_statements_are_rewritten(gateway, service):
+    gateway.start({
+        "name": 'kind = "rewrite"\npattern = "old_name"\nreplacement = "t"',
+        "form": 'kind = "rewrite"\nstatement = "SELECT a FROM t WHERE id = ?"\nreplacement = "SELECT a, \'é\' FROM t WHERE id = $1"',
+    })
+    with gateway.connect(service) as connection:
+        assert rows(connection, "SELECT a FROM old_name WHERE id = 2") == (("two", "é"),)
+        assert rows(connection, "SELECT a FROM t WHERE id = +1 LIMIT 1") == (("one",),)
+        assert Prepared(connection, "SELECT a FROM old_name WHERE id = 1").columns == 2
+        assert len(Prepared(connection, "SELECT a FROM old_name").execute()) == 2
+        assert gateway.counters("sql-listen" if service == "short" else service)["rewritten"] >= 4
+
+
 def test_errors_of_the_configuration(gateway):
     gateway.write({"log": 'kind = "query-log"\npath = "/x"\nmode = "learn"'})
     done = run("check", "--config", str(gateway.file), "--mariadb", gateway.mariadb.tcp_url())

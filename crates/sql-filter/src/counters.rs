@@ -9,6 +9,8 @@ pub struct Counters {
     pub blocked: SharedCounter,
     /// Statements that a filter would have refused, but for its mode.
     pub reported: SharedCounter,
+    /// Statements that were replaced.
+    pub rewritten: SharedCounter,
     /// Lines that were given to a query log.
     pub logged: SharedCounter,
     /// Lines and statements that were dropped because a queue was full.
@@ -18,8 +20,14 @@ pub struct Counters {
 impl Counters {
     /// Returns the counters with their names.
     pub fn all(&self) -> Vec<(&'static str, u64)> {
-        [("blocked", &self.blocked), ("reported", &self.reported), ("logged", &self.logged), ("dropped", &self.dropped)]
-            .map(|(name, counter)| (name, counter.get()))
-            .to_vec()
+        [
+            ("blocked", &self.blocked),
+            ("reported", &self.reported),
+            ("rewritten", &self.rewritten),
+            ("logged", &self.logged),
+            ("dropped", &self.dropped),
+        ]
+        .map(|(name, counter)| (name, counter.get()))
+        .to_vec()
     }
 }

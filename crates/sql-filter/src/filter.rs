@@ -25,6 +25,8 @@ pub enum Verdict {
     Pass,
     /// The client gets an error, and the server does not receive the statement.
     Refuse(Refusal),
+    /// The statement is replaced by this one. COM_QUERY and COM_STMT_PREPARE alone can be.
+    Replace(String),
 }
 
 /// An error that a filter sends in place of a reply.

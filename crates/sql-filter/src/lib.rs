@@ -7,7 +7,8 @@
 //! go through the bounded queue of a [`line_file`].
 //!
 //! In reading order: [`filter`] (the trait), [`statement`], [`counters`], [`pipeline`],
-//! [`settings`], [`line_file`], [`firewall`] with [`deny_rule`] and [`allow_list`], [`query_log`].
+//! [`settings`], [`line_file`], [`firewall`] with [`deny_rule`] and [`allow_list`], [`query_log`],
+//! [`rewrite`] with its [`template`].
 
 pub mod allow_list;
 pub mod counters;
@@ -17,9 +18,11 @@ pub mod firewall;
 pub mod line_file;
 pub mod pipeline;
 pub mod query_log;
+pub mod rewrite;
 pub mod settings;
 pub mod shared_counter;
 pub mod statement;
+pub mod template;
 
 pub use counters::Counters;
 pub use filter::{Action, Call, Client, Filter, Outcome, Refusal, Verdict};
@@ -36,6 +39,7 @@ pub fn open(settings: &FilterSettings) -> io::Result<Arc<dyn Filter>> {
     let name = settings.name.clone();
     Ok(match &settings.kind {
         FilterKind::Firewall(settings) => Arc::new(firewall::Firewall::open(name, settings.clone())?),
+        FilterKind::Rewrite(settings) => Arc::new(rewrite::Rewrite::new(name, settings).map_err(io::Error::other)?),
         FilterKind::QueryLog(settings) => Arc::new(query_log::QueryLog::open(settings.clone())?),
     })
 }

@@ -16,6 +16,7 @@ pub struct FilterSettings {
 pub enum FilterKind {
     Firewall(FirewallSettings),
     QueryLog(QueryLogSettings),
+    Rewrite(RewriteSettings),
 }
 
 /// What a filter does with a statement that breaks its rules.
@@ -51,4 +52,21 @@ pub struct QueryLogSettings {
     pub shows_literals: bool,
     /// Faster statements are not written, unless they fail.
     pub duration_min: Duration,
+}
+
+/// The settings of a rule of rewriting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RewriteSettings {
+    pub pattern: RewritePattern,
+    /// The new text, with `$1` for a group of the expression or a literal of the statement.
+    pub replacement: String,
+}
+
+/// The statements that are rewritten.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RewritePattern {
+    /// Each match of a regular expression is replaced.
+    Regex(String),
+    /// Statements with the canonical form of this one are replaced.
+    Statement(String),
 }

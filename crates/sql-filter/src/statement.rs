@@ -2,8 +2,10 @@
 //! asks for them.
 
 use sql_classify::canonical::canonical;
+use sql_classify::scanner::TokenKind;
 use sql_classify::statement::STATEMENT_BYTES_MAX;
-use sql_classify::tokens::Tokens;
+use sql_classify::tokens::{ListedToken, Tokens};
+use sql_classify::words::WordLists;
 use sql_classify::{Class, ClassCache, DoubleQuotes, Lexis, ParseContext, StatementKind, TableName};
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -92,6 +94,27 @@ impl Statement {
         self.tokens()?.possible_tables()
     }
 
+    /// Returns the text of its literals and parameters, in their order, with their signs.
+    pub fn literals(&self) -> Option<Vec<String>> {
+        let tokens = self.tokens()?;
+        let list = tokens.as_slice();
+        let is_sign = |at: usize| {
+            let before = at.checked_sub(1).map(|before| &list[before]);
+            let may_precede = before.is_none_or(|before| match before.token.kind {
+                TokenKind::Symbol => !before.is_symbol(")") && !before.is_symbol("*"),
+                TokenKind::Word => before.lists.has(WordLists::KEYWORDS),
+                _ => false,
+            });
+            may_precede && (list[at].is_symbol("-") || list[at].is_symbol("+"))
+        };
+        let values = list.iter().enumerate().filter(|(_, listed)| is_value(listed.token.kind));
+        let text = |(at, listed): (usize, &ListedToken<'_>)| match at.checked_sub(1).filter(|&sign| is_sign(sign)) {
+            Some(sign) => format!("{}{}", list[sign].token.text, listed.token.text),
+            None => listed.token.text.to_owned(),
+        };
+        Some(values.map(text).collect())
+    }
+
     /// Returns the schema that it makes the current one, if it is USE.
     pub fn chosen_schema(&self) -> Option<String> {
         if !self.text()?.trim_start().get(..3)?.eq_ignore_ascii_case("USE") {
@@ -115,6 +138,16 @@ impl Statement {
             _ => Dynamic::Unknown,
         }
     }
+}
+
+fn is_value(kind: TokenKind) -> bool {
+    kind.is_literal() || kind == TokenKind::Parameter
+}
+
+/// Returns the number of parameters in a text. `None`: it cannot be read as the server reads it.
+pub fn parameters(text: &str, lexis: Lexis) -> Option<usize> {
+    let tokens = Tokens::of(text, lexis).ok()?;
+    Some(tokens.as_slice().iter().filter(|listed| listed.token.kind == TokenKind::Parameter).count())
 }
 
 /// Returns whether PREPARE and IMMEDIATE are names here: nothing that precedes them makes them

@@ -217,6 +217,23 @@ impl PacketStream {
         Ok(taken)
     }
 
+    /// Replaces the statement of the next command, which has been read whole. Returns false if that
+    /// is not possible.
+    pub fn replace_statement(&mut self, text: &[u8]) -> bool {
+        let Some(&[a, b, c, number, command]) = self.bytes().first_chunk() else { return false };
+        let length = u32::from_le_bytes([a, b, c, 0]) as usize;
+        let Some(behind) = self.bytes().get(4 + length..) else { return false };
+        if text.len() + 1 >= PACKET_MAX {
+            return false;
+        }
+        let mut bytes = (text.len() as u32 + 1).to_le_bytes()[..3].to_vec();
+        bytes.extend_from_slice(&[number, command]);
+        bytes.extend_from_slice(text);
+        bytes.extend_from_slice(behind);
+        (self.buffer, self.start) = (bytes, 0);
+        true
+    }
+
     /// Reads a command with all its packets, and drops it.
     pub async fn skip_command(&mut self) -> io::Result<()> {
         self.take_command(None).await

@@ -95,15 +95,17 @@ pub enum RouterKind {
 pub enum FilterKindName {
     Firewall,
     QueryLog,
+    Rewrite,
 }
 
 impl FilterKindName {
-    pub const ALL: [FilterKindName; 2] = [FilterKindName::Firewall, FilterKindName::QueryLog];
+    pub const ALL: [FilterKindName; 3] = [FilterKindName::Firewall, FilterKindName::QueryLog, FilterKindName::Rewrite];
 
     pub fn name(self) -> &'static str {
         match self {
             FilterKindName::Firewall => "firewall",
             FilterKindName::QueryLog => "query-log",
+            FilterKindName::Rewrite => "rewrite",
         }
     }
 }

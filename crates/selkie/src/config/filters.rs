@@ -4,7 +4,8 @@ use super::choices::{FilterKindName, FilterMode};
 use super::object::{Object, known};
 use super::setting::{ConfigError, Setting, value};
 use sql_filter::deny_rule::DenyRule;
-use sql_filter::settings::{FirewallSettings, QueryLogSettings};
+use sql_filter::rewrite::Rewrite;
+use sql_filter::settings::{FirewallSettings, QueryLogSettings, RewritePattern, RewriteSettings};
 use sql_filter::{FilterKind, FilterSettings, Mode};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -56,6 +57,9 @@ pub struct WrittenFilter {
     pub path: Option<Setting<PathBuf>>,
     pub literals: Option<Setting<bool>>,
     pub slow_ms: Option<Setting<i64>>,
+    pub pattern: Option<Setting<String>>,
+    pub statement: Option<Setting<String>>,
+    pub replacement: Option<Setting<String>>,
 }
 
 /// A setting that is written, and the kinds of filters that have it.
@@ -68,9 +72,10 @@ struct OfKinds {
 impl WrittenFilter {
     /// Returns the settings that are written.
     fn written(&self) -> Vec<OfKinds> {
-        use FilterKindName::{Firewall, QueryLog};
+        use FilterKindName::{Firewall, QueryLog, Rewrite};
         const FIREWALL: &[FilterKindName] = &[Firewall];
         const QUERY_LOG: &[FilterKindName] = &[QueryLog];
+        const REWRITE: &[FilterKindName] = &[Rewrite];
         fn at<T>(
             setting: &Option<Setting<T>>,
             name: &'static str,
@@ -88,6 +93,9 @@ impl WrittenFilter {
             at(&self.path, "path", QUERY_LOG),
             at(&self.literals, "literals", QUERY_LOG),
             at(&self.slow_ms, "slow-ms", QUERY_LOG),
+            at(&self.pattern, "pattern", REWRITE),
+            at(&self.statement, "statement", REWRITE),
+            at(&self.replacement, "replacement", REWRITE),
         ];
         all.into_iter().flatten().collect()
     }
@@ -108,6 +116,7 @@ fn filter(object: &Object<WrittenFilter>) -> Result<FilterSettings, ConfigError>
     let kind = match kind {
         FilterKindName::Firewall => FilterKind::Firewall(firewall(object)?),
         FilterKindName::QueryLog => FilterKind::QueryLog(query_log(object)?),
+        FilterKindName::Rewrite => FilterKind::Rewrite(rewrite(object)?),
     };
     Ok(FilterSettings { name: object.name.clone(), kind })
 }
@@ -146,6 +155,20 @@ fn query_log(object: &Object<WrittenFilter>) -> Result<QueryLogSettings, ConfigE
         shows_literals: value(written.literals.clone()).unwrap_or_default(),
         duration_min: count(&written.slow_ms).map_or(Duration::ZERO, |ms| Duration::from_millis(ms as u64)),
     })
+}
+
+fn rewrite(object: &Object<WrittenFilter>) -> Result<RewriteSettings, ConfigError> {
+    let WrittenFilter { pattern, statement, replacement, .. } = &object.written;
+    let (pattern, setting) = match (pattern, statement) {
+        (Some(pattern), None) => (RewritePattern::Regex(pattern.value.clone()), pattern),
+        (None, Some(statement)) => (RewritePattern::Statement(statement.value.clone()), statement),
+        (Some(_), Some(statement)) => return Err(statement.refuse("pattern is set already; leave one of them out")),
+        (None, None) => return Err(object.refuse(format!("{} has no pattern and no statement; set one", object.name))),
+    };
+    let replacement = object.required(replacement, "replacement")?.value.clone();
+    let settings = RewriteSettings { pattern, replacement };
+    Rewrite::new(object.name.clone(), &settings).map_err(|message| setting.refuse(message))?;
+    Ok(settings)
 }
 
 fn count(setting: &Option<Setting<i64>>) -> Option<usize> {

@@ -72,7 +72,7 @@ impl Session {
         let schema = if command == com::INIT_DB { Some(self.peek_schema(length).await?) } else { None };
         let call = self.filtered_call(command, number, length).await?;
         let mut running = Running { schema, started, call, seen: 0 };
-        let refusal = self.check(&mut running);
+        let refusal = self.check(&mut running).await?;
         self.filtering.running = Some(running);
         let Some(Refusal { code, state, message }) = refusal else { return Ok(true) };
         self.client.skip_command().await?;
@@ -83,17 +83,22 @@ impl Session {
 
     /// Asks the filters in their order about a command. Returns the error of the first that refuses
     /// it.
-    fn check(&self, running: &mut Running) -> Option<Refusal> {
-        let (statement, action) = running.call.as_ref()?;
-        let filtering = &self.filtering;
-        for filter in &filtering.pipeline.filters {
+    async fn check(&mut self, running: &mut Running) -> io::Result<Option<Refusal>> {
+        let Some((statement, action)) = &mut running.call else { return Ok(None) };
+        for filter in self.filtering.pipeline.filters.clone() {
             running.seen += 1;
-            match filter.check(&filtering.call(statement, *action)) {
+            match filter.check(&self.filtering.call(statement, *action)) {
                 Verdict::Pass => {}
-                Verdict::Refuse(refusal) => return Some(refusal),
+                Verdict::Refuse(refusal) => return Ok(Some(refusal)),
+                Verdict::Replace(text) => {
+                    if self.client.replace_statement(text.as_bytes()) {
+                        let is_prepared = *action == Action::Prepare;
+                        *statement = Rc::new(self.filtered_statement(text.as_bytes(), is_prepared).await?);
+                    }
+                }
             }
         }
-        None
+        Ok(None)
     }
 
     /// Returns the statement of the next command, if filters check that.

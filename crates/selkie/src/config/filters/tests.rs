@@ -45,6 +45,20 @@ fn errors_name_their_lines() {
         ("[filter.g]\nkind = \"firewall\"\nmode = \"learn\"", "7: a filter that learns needs a file"),
         ("[filter.g]\nkind = \"firewall\"\ndeny = [\"tabel t\"]", "7: deny: \"tabel\" is no condition of a rule"),
         ("[filter.g]\nkind = \"firewall\"\ndeny = [\"user a\"]\nmax-statements = 5", "8: max-statements limits"),
+        ("[filter.r]\nkind = \"rewrite\"\nreplacement = \"x\"", "5: r has no pattern and no statement"),
+        ("[filter.r]\nkind = \"rewrite\"\npattern = \"a\"", "5: r has no replacement"),
+        (
+            "[filter.r]\nkind = \"rewrite\"\npattern = \"(\"\nreplacement = \"x\"",
+            "7: PCRE2: error compiling pattern at offset 1",
+        ),
+        (
+            "[filter.r]\nkind = \"rewrite\"\npattern = \"(a)\"\nreplacement = \"$2\"",
+            "7: the replacement has $2, and the pattern has no such group",
+        ),
+        (
+            "[filter.r]\nkind = \"rewrite\"\npattern = \"a\"\nstatement = \"b\"\nreplacement = \"c\"",
+            "8: pattern is set already",
+        ),
     ] {
         let error = resolve(&format!("{SERVICE}{filters}\n")).unwrap_err();
         assert!(error.starts_with(&format!("selkie.toml:{expected}")), "{filters}: {error}");

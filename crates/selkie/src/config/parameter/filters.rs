@@ -3,7 +3,7 @@
 use super::Parameter;
 use crate::config::filters::WrittenFilter;
 use crate::config::setting::Setting;
-use crate::config::value::{boolean, deny_rules, filter_kind, filter_mode, integer, path, users};
+use crate::config::value::{boolean, deny_rules, filter_kind, filter_mode, integer, path, text, users};
 
 /// `[filter.NAME]`.
 pub const FILTER: &[Parameter<WrittenFilter>] = &[
@@ -11,7 +11,7 @@ pub const FILTER: &[Parameter<WrittenFilter>] = &[
         section: "filter",
         name: "kind",
         flag: None,
-        kind: "firewall or query-log",
+        kind: "firewall, query-log or rewrite",
         default: "# none: it must be set",
         example: "\"firewall\"",
         about: "What the filter does. Each kind has settings of its own: another kind's are errors.",
@@ -99,5 +99,37 @@ pub const FILTER: &[Parameter<WrittenFilter>] = &[
         example: "100",
         about: "Of a `query-log`: faster statements are left out, unless they fail.",
         read: read!(slow_ms, |raw| integer(raw, 0, 86_400_000)),
+    },
+    Parameter {
+        section: "filter",
+        name: "pattern",
+        flag: None,
+        kind: "regular expression",
+        default: "# none",
+        example: "\"^SELECT\"",
+        about: "Of a `rewrite`: a regular expression of PCRE2, which ignores case. Each match in a statement is replaced.",
+        read: read!(pattern, |raw| text(raw, "a regular expression")),
+    },
+    Parameter {
+        section: "filter",
+        name: "statement",
+        flag: None,
+        kind: "statement",
+        default: "# none",
+        example: "\"SELECT a FROM t WHERE b = ?\"",
+        about: "Of a `rewrite`, instead of `pattern`: statements with the canonical form of this one are replaced as a \
+                whole.",
+        read: read!(statement, |raw| text(raw, "a statement")),
+    },
+    Parameter {
+        section: "filter",
+        name: "replacement",
+        flag: None,
+        kind: "text",
+        default: "# none: it must be set for a rewrite",
+        example: "\"SELECT a FROM u WHERE b = $1\"",
+        about: "Of a `rewrite`: the new text. `$1` is the first group of `pattern`, or the first literal of `statement`. \
+                `$$` is a dollar sign.",
+        read: read!(replacement, |raw| text(raw, "a text")),
     },
 ];
