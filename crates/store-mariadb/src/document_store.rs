@@ -12,6 +12,7 @@ use document::{Collation, Doc, DocBuf};
 use error::Error;
 use futures_util::future::LocalBoxFuture;
 use mariadb_client::{Failure, Result};
+use query::Predicate;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{
@@ -123,7 +124,11 @@ impl DocumentStore for MariaDbStore {
         })
     }
 
-    fn tail<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, error::Result<Option<Arc<dyn Plan>>>> {
+    fn tail<'a>(
+        &'a self,
+        namespace: &'a Namespace,
+        _: &'a Predicate,
+    ) -> LocalBoxFuture<'a, error::Result<Option<Arc<dyn Plan>>>> {
         mapped(async move {
             let mut lease = self.pool.lease_for(namespace).await?;
             let Some(table) = self.catalog.table(&mut lease, namespace).await? else { return Ok(None) };

@@ -5,12 +5,14 @@
 //! before a change are in a table beside it. Without the setting, nothing is logged, and a log of
 //! an earlier start is dropped, because it would have gaps.
 //!
-//! [`start`](mod@start) opens or creates the log; `write::oplog` appends to it and deletes its
-//! oldest entries; [`feed`] is the contract's [`store::ChangeFeed`]: readers that are up to date
-//! get the latest entries from [`recent`] memory, others from the file.
+//! [`start`](mod@start) opens or creates the log. `write::oplog` appends to it and deletes its
+//! oldest entries. [`feed`] is the contract's [`store::ChangeFeed`]: readers that are up to date
+//! get the latest entries from [`recent`] memory, others from the file. [`rows`] finds the place of
+//! a query.
 
 mod feed;
 mod recent;
+mod rows;
 mod start;
 
 use crate::catalog::Collection;
@@ -21,6 +23,7 @@ use std::time::Duration;
 use store::{FeedEntry, FeedPosition, Namespace};
 use tokio::sync::watch;
 
+pub use rows::{rows_of, rows_to_follow};
 pub use start::start;
 
 /// The table of the documents before changes.
@@ -82,6 +85,10 @@ impl Oplog {
 
 pub fn namespace() -> Namespace {
     Namespace::new("local", "oplog.rs")
+}
+
+pub fn is_oplog(namespace: &Namespace) -> bool {
+    (&*namespace.database, &*namespace.collection) == ("local", "oplog.rs")
 }
 
 /// Returns whether changes in this collection are never logged: it belongs to this server alone.

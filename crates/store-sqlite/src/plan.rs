@@ -33,8 +33,8 @@ pub struct SqlitePlan {
 
 #[derive(Debug)]
 pub enum Access {
-    /// The collection's table, in natural order.
-    Natural { forward: bool },
+    /// Rows of the collection's table, in natural order.
+    Natural { forward: bool, rows: RowRange },
     /// Documents by the key of their `_id`, in this order.
     Points(SmallVec<[Key; 1]>),
     /// Ranges of an index, in its order.
@@ -43,6 +43,26 @@ pub enum Access {
     Union(Union),
     /// Documents around a point, by distance.
     Near(NearScan),
+}
+
+/// Rows by their number in natural order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowRange {
+    /// Only rows with larger numbers.
+    pub behind: i64,
+    /// Only rows up to this number.
+    pub last: i64,
+}
+
+impl RowRange {
+    pub const ALL: RowRange = RowRange { behind: i64::MIN, last: i64::MAX };
+}
+
+impl Access {
+    /// Returns the scan of the whole table.
+    pub fn all(forward: bool) -> Access {
+        Access::Natural { forward, rows: RowRange::ALL }
+    }
 }
 
 /// A scan by distance, of an index with a geometry field.

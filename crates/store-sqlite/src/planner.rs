@@ -46,7 +46,7 @@ pub fn plan(collection: Option<&Arc<Collection>>, query: &Query<'_>, measure: Me
         return Ok(SqlitePlan {
             facts,
             collection: None,
-            access: Access::Natural { forward: true },
+            access: Access::all(true),
             tailable: false,
             counter: ExaminedCounter::default(),
         });

@@ -3,6 +3,7 @@
 use crate::catalog::Collection;
 use crate::check::validate;
 use crate::failure::{self, Failure};
+use crate::oplog;
 use crate::plan::SqlitePlan;
 use crate::planner;
 use crate::read::sample;
@@ -12,6 +13,7 @@ use document::{Collation, Doc, DocBuf, Value};
 use error::{Error, Result};
 use futures_util::future::LocalBoxFuture;
 use index_keys::keys;
+use query::Predicate;
 use std::rc::Rc;
 use std::sync::Arc;
 use store::{
@@ -144,11 +146,18 @@ impl DocumentStore for SqliteStore {
         })
     }
 
-    fn tail<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Option<Arc<dyn Plan>>>> {
+    fn tail<'a>(
+        &'a self,
+        namespace: &'a Namespace,
+        predicate: &'a Predicate,
+    ) -> LocalBoxFuture<'a, Result<Option<Arc<dyn Plan>>>> {
         let plan = match self.find(namespace) {
             None => Ok(None),
             Some(collection) if collection.cap().is_none() => Err(rules::not_capped()),
-            Some(collection) => Ok(Some(Arc::new(planner::tail(collection)) as Arc<dyn Plan>)),
+            Some(collection) => {
+                let rows = oplog::rows_to_follow(self.shared.oplog.as_ref(), &collection, predicate);
+                Ok(Some(Arc::new(planner::tail(&collection, rows)) as Arc<dyn Plan>))
+            }
         };
         Box::pin(std::future::ready(plan))
     }

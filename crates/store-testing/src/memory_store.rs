@@ -254,7 +254,11 @@ impl DocumentStore for MemoryStore {
         done(Ok(ScanEnd::Exhausted))
     }
 
-    fn tail<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Option<Arc<dyn Plan>>>> {
+    fn tail<'a>(
+        &'a self,
+        namespace: &'a Namespace,
+        _: &'a Predicate,
+    ) -> LocalBoxFuture<'a, Result<Option<Arc<dyn Plan>>>> {
         done(match self.collections.borrow().get(namespace) {
             Some(_) => Err(rules::not_capped()),
             None => Ok(None),

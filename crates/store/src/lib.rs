@@ -67,6 +67,7 @@ pub use write::{
 use document::{Collation, Doc, DocBuf, Value};
 use error::Result;
 use futures_util::future::LocalBoxFuture;
+use query::Predicate;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -182,8 +183,13 @@ pub trait DocumentStore {
     /// Returns a plan that gives a capped collection's documents in natural order and never ends: a
     /// scan stops behind the last document, and the next scan continues there. Returns `None` if
     /// the collection does not exist. Fails with 2 if it is not capped. A scan fails with 136 if
-    /// the document at its position has been deleted.
-    fn tail<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, Result<Option<Arc<dyn Plan>>>>;
+    /// the document at its position has been deleted. Scans may leave out documents that do not
+    /// match the predicate.
+    fn tail<'a>(
+        &'a self,
+        namespace: &'a Namespace,
+        predicate: &'a Predicate,
+    ) -> LocalBoxFuture<'a, Result<Option<Arc<dyn Plan>>>>;
 
     /// Waits until there may be more documents than at the time of the call; for plans of
     /// [`DocumentStore::tail`]. May complete although nothing was added.

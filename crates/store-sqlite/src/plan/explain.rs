@@ -43,7 +43,7 @@ impl Stages<'_> {
             return;
         }
         match &self.plan.access {
-            Access::Natural { forward } => {
+            Access::Natural { forward, .. } => {
                 writer.append("stage", "COLLSCAN");
                 self.write_filter(writer);
                 about.write_execution_stats(|ran| ran.found, writer);

@@ -4,6 +4,7 @@ use super::candidate::IndexCandidate;
 use super::choice;
 use super::simple::with_access;
 use crate::catalog::Collection;
+use crate::oplog;
 use crate::plan::{Access, SqlitePlan};
 use access::conditions::PlannerQuery;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ pub fn natural(collection: &Arc<Collection>, wanted: &PlannerQuery<'_>, forward:
     }
     let exact = wanted.is_complete() && wanted.conditions.is_empty();
     let sorted = wanted.sort.is_none() || wanted.natural == Some(forward);
-    with_access(collection, exact, sorted, Access::Natural { forward })
+    with_access(collection, exact, sorted, Access::Natural { forward, rows: oplog::rows_of(collection, wanted) })
 }
 
 /// Returns the plan in natural order of a clustered collection: that of `_id`.

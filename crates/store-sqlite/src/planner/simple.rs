@@ -1,7 +1,7 @@
 //! The simplest plans, and the parts that all planning modules use.
 
 use crate::catalog::Collection;
-use crate::plan::{Access, IndexScan, SqlitePlan};
+use crate::plan::{Access, IndexScan, RowRange, SqlitePlan};
 use std::sync::Arc;
 use store::{ExaminedCounter, PlanFacts};
 
@@ -18,21 +18,21 @@ pub fn view() -> SqlitePlan {
     SqlitePlan {
         facts,
         collection: None,
-        access: Access::Natural { forward: true },
+        access: Access::all(true),
         tailable: false,
         counter: ExaminedCounter::default(),
     }
 }
 
-/// Returns the plan that follows a capped collection.
-pub fn tail(collection: Arc<Collection>) -> SqlitePlan {
-    let plan = with_access(&collection, false, true, Access::Natural { forward: true });
+/// Returns the plan that follows the documents in `rows` of a capped collection.
+pub fn tail(collection: &Arc<Collection>, rows: RowRange) -> SqlitePlan {
+    let plan = with_access(collection, false, true, Access::Natural { forward: true, rows });
     SqlitePlan { tailable: true, ..plan }
 }
 
 /// Returns the plan for all documents in natural order, for the writer's own scans.
 pub fn everything(collection: &Arc<Collection>) -> SqlitePlan {
-    with_access(collection, true, true, Access::Natural { forward: true })
+    with_access(collection, true, true, Access::all(true))
 }
 
 pub fn with_access(collection: &Arc<Collection>, exact: bool, sorted: bool, access: Access) -> SqlitePlan {

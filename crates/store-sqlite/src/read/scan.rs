@@ -16,7 +16,7 @@ mod prefix;
 
 use crate::catalog::Collection;
 use crate::failure::{Attempt, Failure};
-use crate::plan::{Access, IndexScan, SqlitePlan, Union};
+use crate::plan::{Access, IndexScan, RowRange, SqlitePlan, Union};
 use access::Interval;
 use ahash::AHashSet;
 use covered::KeyDecoder;
@@ -112,7 +112,7 @@ pub fn slice(
         visit,
     };
     let end = match &plan.access {
-        Access::Natural { forward } => slice.natural(*forward),
+        Access::Natural { forward, rows } => slice.natural(*forward, *rows),
         Access::Points(points) => slice.points(points),
         Access::Index(scan) => slice.intervals(scan, &[]),
         Access::Union(union) => slice.union(union),
@@ -155,16 +155,19 @@ struct Slice<'s, 'v> {
 }
 
 impl Slice<'_, '_> {
-    fn natural(&mut self, forward: bool) -> Attempt<SliceEnd> {
+    fn natural(&mut self, forward: bool, range: RowRange) -> Attempt<SliceEnd> {
         let sql = &self.collection.sql;
-        let (sql, start) = if forward { (&sql.forward, i64::MIN) } else { (&sql.backward, i64::MAX) };
+        let (sql, start) = match forward {
+            true => (&sql.forward, range.behind),
+            false => (&sql.backward, range.last.saturating_add(1)),
+        };
         let from = self.cursor.position.row.as_ref().map_or(start, |row| row.seq);
         if self.cursor.position.row.is_some() && self.collection.cap().is_some() {
             self.check_position(from)?;
         }
         // A scan of a capped collection continues behind its last row, and must verify that it
         // still exists.
-        let numbered = self.visit.wants_numbers() || self.collection.cap().is_some();
+        let numbered = self.visit.wants_numbers() || self.collection.cap().is_some() || range != RowRange::ALL;
         let mut statement = self.connection.prepare_cached(sql)?;
         let mut rows = statement.query([from])?;
         while let Some(row) = rows.next()? {
@@ -172,6 +175,9 @@ impl Slice<'_, '_> {
             let end = match numbered {
                 true => {
                     let (seq, document) = stored(row, self.collection)?;
+                    if seq <= range.behind || seq > range.last {
+                        return Ok(SliceEnd::Exhausted);
+                    }
                     self.give(seq, &[], document)?
                 }
                 false => self.give_in_natural_order(row, forward)?,

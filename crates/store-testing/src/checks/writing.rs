@@ -277,11 +277,12 @@ fn a_capped_collection_lets_go_of_the_oldest(suite: &Suite) {
 }
 
 fn a_tail_goes_on_with_what_comes(suite: &Suite) {
-    assert!(suite.run(suite.store.tail(&suite.namespace)).unwrap().is_none());
+    let everything = Predicate::everything();
+    assert!(suite.run(suite.store.tail(&suite.namespace, &everything)).unwrap().is_none());
     let options = doc! { "capped": true, "size": 4096, "max": 3 };
     suite.run(suite.store.create_collection(&suite.namespace, options.as_doc())).unwrap();
     suite.insert(&[doc! { "_id": 1 }, doc! { "_id": 2 }]);
-    let plan = suite.run(suite.store.tail(&suite.namespace)).unwrap().unwrap();
+    let plan = suite.run(suite.store.tail(&suite.namespace, &everything)).unwrap().unwrap();
     let mut position: Option<Position> = None;
     let mut next = |suite: &Suite| -> Result<Vec<i32>> {
         let predicate = Predicate::everything();
@@ -308,5 +309,5 @@ fn a_tail_goes_on_with_what_comes(suite: &Suite) {
     assert_eq!(next(suite).unwrap_err().code(), Code::CAPPED_POSITION_LOST);
     let plain = Namespace::new(&suite.namespace.database, "plain");
     suite.run(suite.store.create_collection(&plain, Doc::EMPTY)).unwrap();
-    assert_eq!(suite.run(suite.store.tail(&plain)).unwrap_err().code(), Code::BAD_VALUE);
+    assert_eq!(suite.run(suite.store.tail(&plain, &everything)).unwrap_err().code(), Code::BAD_VALUE);
 }

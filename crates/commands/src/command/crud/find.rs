@@ -49,7 +49,11 @@ pub async fn find(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disp
     if arguments.tailable {
         check_oplog(call, &namespace)?;
     }
-    let tail = if arguments.tailable { worker.store.tail(&namespace).await? } else { None };
+    let tail = match (arguments.tailable, &spec.predicate) {
+        (true, Some(predicate)) => worker.store.tail(&namespace, predicate).await?,
+        (true, None) => worker.store.tail(&namespace, &Predicate::everything()).await?,
+        (false, _) => None,
+    };
     let mut reader = match tail {
         Some(plan) => Reader::follow(plan, ReadSpec { limit: arguments.limit, ..spec }, arguments.await_data),
         None => {
