@@ -4,7 +4,7 @@ TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 SELKIE     := $(TARGET_DIR)/release/selkie
 # Selkie, and the programs that the tests run beside it. One invocation of cargo builds all of them, with the same features as
 # `make build`, so that nothing is compiled twice.
-PROGRAMS   := selkie bench simulate truth
+PROGRAMS   := selkie bench histories simulate truth
 # Tools that the tests need and that are not part of Selkie: a Python environment, MongoDB.
 TOOLS      := .build
 PYTHON     := $(TOOLS)/venv/bin/python
@@ -39,7 +39,7 @@ build: ## build the program, with its debug information in a file beside it
 	cargo build --release -p selkie
 	$(SEPARATE_DEBUG)
 
-programs: ## build the program, and bench, simulate and truth
+programs: ## build the program, and bench, histories, simulate and truth
 	cargo build --release $(PROGRAMS:%=-p %)
 	$(SEPARATE_DEBUG)
 
@@ -68,6 +68,7 @@ mariadb-tests: tools programs ## MariaDB's own tests through the routers; MARIAD
 test-long: tools programs drivers mariadb-tests ## longer tests: an hour of kills, damaged files, stale reads, storms and random commands
 	SELKIE=$(abspath $(SELKIE)) MONGOD=$(abspath $(MONGOD)) SELKIE_KILL_ROUNDS=20 SELKIE_SQL_STALE_SECONDS=200 \
 	    SELKIE_TRUTH_OPERATIONS=1000000 SELKIE_INDEX_ROUNDS=20 SELKIE_MULTIPLEX_STATEMENTS=20000 SELKIE_DAMAGED_FILES=400 SELKIE_ATTACKS=50000 \
+	    SELKIE_HISTORIES=200 \
 	    $(PYTHON) -m pytest tests/blackbox -k "kill or truth or random_statements_reply or stale or index_answers or damaged or hostile" $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 	SELKIE=$(abspath $(SELKIE)) MONGOD=$(abspath $(MONGOD)) SELKIE_STORM_CONNECTIONS=10000 \
 	    SELKIE_STORM_HALF_OPEN=100000 SELKIE_BLACK_BOX_FRAMES=50000 \

@@ -157,7 +157,7 @@ def one_build_serves_all_programs() -> list[str]:
     """`make build` and `make programs` must enable the same features, or cargo compiles crates twice."""
     if shutil.which("cargo") is None:
         return []
-    alone, together = features(["selkie"]), features(["selkie", "bench", "simulate", "truth"])
+    alone, together = features(["selkie"]), features(["selkie", "bench", "histories", "simulate", "truth"])
     return [f"{line}: other features in `make programs`" for line in sorted(alone - together)]
 
 

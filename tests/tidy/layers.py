@@ -10,7 +10,7 @@ LAYERS = [
     {"error", "steps", "strict-toml", "mariadb-wire", "tls", "charts", "frame-mutator"},
     {"document", "mariadb-embedded", "runtime"},
     {"audit", "auth", "values", "mongo-wire", "shorthand", "mariadb-client", "harness"},
-    {"geo", "fulltext", "mariadb-binlog", "bench", "simulate", "truth"},
+    {"geo", "fulltext", "mariadb-binlog", "bench", "histories", "simulate", "truth"},
     {"query"},
     {"aggregate"},
     {"update"},
