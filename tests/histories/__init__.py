@@ -1,0 +1,2 @@
+"""Histories of transactions: clients that record what they did and saw, for the program
+`histories`, which checks it."""
