@@ -102,6 +102,7 @@ codes! {
     146 EXCEEDED_MEMORY_LIMIT "ExceededMemoryLimit"
     148 READ_CONCERN_MAJORITY_NOT_ENABLED "ReadConcernMajorityNotEnabled"
     159 DURATION_OVERFLOW "DurationOverflow"
+    133 FAILED_TO_SATISFY_READ_PREFERENCE "FailedToSatisfyReadPreference"
     160 MAX_STALENESS_OUT_OF_RANGE "MaxStalenessOutOfRange"
     161 INCOMPATIBLE_COLLATION_VERSION "IncompatibleCollationVersion"
     162 COLLECTION_IS_EMPTY "CollectionIsEmpty"

@@ -5,7 +5,7 @@
 //! caches), [`change_feed`] (changes in order, for change streams), [`catalog`] (collections,
 //! indexes, statistics), [`index_kind`], [`views`], [`index_rules`] and [`duplicate`] (errors whose
 //! text all stores share), [`identity`] and [`accounts`] (for stores with accounts of their own),
-//! and [`DocumentStore`], the contract itself.
+//! [`read_preference`] (for those on several servers), and [`DocumentStore`], the contract itself.
 //!
 //! A store has two halves. The shared half ([`Engine`]) belongs to the process. Each worker thread
 //! opens its own [`DocumentStore`] from it, which never leaves that thread.
@@ -28,6 +28,7 @@ pub mod near;
 
 pub mod progress;
 pub mod read;
+pub mod read_preference;
 pub mod retry_record;
 pub mod row_sampler;
 pub mod rules;
@@ -56,6 +57,7 @@ pub use read::{
     AllowedIndexes, Flow, Plan, PlanFacts, Position, PrefixFiltering, PrefixVerdict, Query, ScanEnd, Sink, StoredDoc,
     VisitIndex,
 };
+pub use read_preference::{ReadMode, ReadPreference};
 pub use rules::{Cap, Rules};
 pub use transaction::{RecordedWrite, Transaction};
 pub use validator::Validator;
@@ -337,6 +339,13 @@ pub trait DocumentStore {
     fn database_stats<'a>(&'a self, database: &'a str) -> LocalBoxFuture<'a, Result<DatabaseStats>>;
 
     // --- accounts
+
+    /// Returns whether a read with this preference may be executed on another server than the
+    /// primary. Then the command runs under the preference ([`read_preference::under`]).
+    fn reads_elsewhere(&self, preference: &ReadPreference) -> bool {
+        let _ = preference;
+        false
+    }
 
     /// Returns whether the store keeps accounts beside users, under which it executes statements on
     /// documents.
