@@ -8,6 +8,7 @@
 
 use crate::event::Event;
 use crate::failure::{Failure, Result, server_error};
+use crate::last_writes::LastWrites;
 use crate::own_writes::OwnWrites;
 use crate::transport::{Transport, by_transport};
 use mariadb_wire::ok::{OkPacket, STATUS_IN_TRANSACTION};
@@ -42,6 +43,7 @@ pub struct Connection {
     pub(crate) refused_as_read_only: bool,
     /// Records acknowledged transactions of the session.
     pub own_writes: Option<Arc<OwnWrites>>,
+    pub(crate) last_writes: Option<Arc<LastWrites>>,
     /// The quoted name of the account that executes statements on documents, if that is another
     /// one: it gets rights on tables that this connection creates beside a collection's.
     pub documents_account: Option<Arc<str>>,
@@ -80,6 +82,7 @@ impl Connection {
             locks: 0,
             refused_as_read_only: false,
             own_writes: None,
+            last_writes: None,
             documents_account: None,
             abandonment: Rc::default(),
         }
@@ -268,6 +271,9 @@ impl Connection {
                 self.in_transaction = ok.status & STATUS_IN_TRANSACTION != 0;
                 if let (Some(own_writes), Some(transaction)) = (&self.own_writes, ok.transaction) {
                     own_writes.record(transaction);
+                }
+                if let (Some(last_writes), Some(transaction)) = (&self.last_writes, ok.transaction) {
+                    last_writes.record(transaction);
                 }
             }
             Ok(_) => {}

@@ -10,6 +10,7 @@ use crate::establish::establish;
 use crate::failure::{Failure, Result};
 use crate::fair_shares::{FairShares, Group};
 use crate::killer::Killer;
+use crate::last_writes::LastWrites;
 use crate::own_writes::OwnWrites;
 use crate::primary_source::PrimarySource;
 use crate::server_url::ServerLocation;
@@ -44,6 +45,8 @@ pub struct PoolOptions {
     pub connect_timeout: Duration,
     /// Records acknowledged transactions, for the follower of the binary log.
     pub own_writes: Option<Arc<OwnWrites>>,
+    /// Records the last acknowledged transactions, for reads on replicas.
+    pub last_writes: Option<Arc<LastWrites>>,
 }
 
 impl Default for PoolOptions {
@@ -54,6 +57,7 @@ impl Default for PoolOptions {
             lease_timeout: Duration::from_secs(30),
             connect_timeout: Duration::from_secs(10),
             own_writes: None,
+            last_writes: None,
         }
     }
 }
@@ -145,6 +149,11 @@ impl Pool {
             tokio::task::spawn_local(abandon_after_changes(Rc::downgrade(&pool), changes));
         }
         pool
+    }
+
+    /// Returns whether there is a server: if it follows a primary, there may be none.
+    pub fn has_server(&self) -> bool {
+        self.server().is_some()
     }
 
     /// Kills the statement of a lent connection, which is not reused after that.
@@ -282,6 +291,7 @@ impl Pool {
             owner.mark(&mut connection).await?;
         }
         connection.own_writes.clone_from(&self.options.own_writes);
+        connection.last_writes.clone_from(&self.options.last_writes);
         if let LeaseAccount::Gateway = account {
             connection.documents_account.clone_from(&server.documents_name);
         }
@@ -537,6 +547,16 @@ pub struct Lease {
 }
 
 impl Lease {
+    /// Closes the idle connections to its server, which are likely to be dead after one proved so.
+    pub fn close_idle(&self) {
+        self.server.close_idle();
+    }
+
+    /// Returns whether it was lent by this pool.
+    pub fn is_of(&self, pool: &Rc<Pool>) -> bool {
+        Rc::ptr_eq(&self.pool, pool)
+    }
+
     /// Returns whether its server is still the one in use.
     pub fn is_current(&self) -> bool {
         self.pool.server().is_some_and(|server| Rc::ptr_eq(&server, &self.server))
