@@ -203,7 +203,7 @@ mod tests {
 
     fn server(name: &str, port: u16) -> ServerSettings {
         let (name, host) = (name.to_owned(), "127.0.0.1".to_owned());
-        ServerSettings { name, host, port, tls: Default::default(), weight: 1, connections_max: None }
+        ServerSettings { name, host, port, tls: Default::default(), weight: 1, connections_max: None, tags: Vec::new() }
     }
 
     fn settings(servers: &[ServerSettings], of_service: &[&str]) -> Settings {

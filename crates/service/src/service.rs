@@ -11,7 +11,7 @@ use crate::settings::{Router, ServerSettings, ServiceSettings};
 use crate::slots::Slot;
 use crate::split_statistics::SplitStatistics;
 use crate::targets::{State, Target};
-use sql_filter::{Counters, Filter, Pipeline};
+use sql_filter::{Counters, Filter, Pipeline, SharedCounter};
 use std::fmt;
 use std::io;
 use std::pin::pin;
@@ -34,6 +34,17 @@ pub struct Service {
     pub statistics: SplitStatistics,
     /// Counts what its filters do.
     pub filter_counters: Arc<Counters>,
+    pub document_reads: DocumentReads,
+}
+
+/// Counters of the reads of documents on replicas.
+#[derive(Debug, Default)]
+pub struct DocumentReads {
+    pub on_replicas: SharedCounter,
+    /// Reads that waited on a replica for writes before them.
+    pub causal_waits: SharedCounter,
+    /// Of these, those that waited too long.
+    pub causal_timeouts: SharedCounter,
 }
 
 /// A server to which a connection is opened.
@@ -76,8 +87,8 @@ impl fmt::Display for ConnectError {
 impl Service {
     pub fn new(settings: ServiceSettings, backends: Vec<Arc<Backend>>, sessions: Arc<Sessions>) -> Arc<Service> {
         let state = watch::Sender::new(Arc::new(State::new(settings, backends, Pipeline::default(), None)));
-        let (statistics, filter_counters) = Default::default();
-        Arc::new(Service { state, sessions, statistics, filter_counters })
+        let (statistics, filter_counters, document_reads) = Default::default();
+        Arc::new(Service { state, sessions, statistics, filter_counters, document_reads })
     }
 
     /// Changes the settings. Sessions on servers that the service no longer has end when they are

@@ -137,6 +137,7 @@ mod tests {
                 tls: Default::default(),
                 weight: 1,
                 connections_max: None,
+                tags: Vec::new(),
             })
         };
         let (one, two) = (backend("one"), backend("two"));

@@ -28,6 +28,8 @@ pub struct ServerSettings {
     pub weight: u32,
     /// The most sessions; `None`: no limit.
     pub connections_max: Option<usize>,
+    /// By which reads of documents choose it: names and values.
+    pub tags: Vec<(String, String)>,
 }
 
 /// A group of servers that replicate, and how it is observed.

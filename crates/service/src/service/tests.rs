@@ -11,7 +11,7 @@ struct Cluster {
 
 fn server(name: &str, connections_max: Option<usize>) -> ServerSettings {
     let (name, host) = (name.to_owned(), "h".to_owned());
-    ServerSettings { name, host, port: 1, tls: Default::default(), weight: 1, connections_max }
+    ServerSettings { name, host, port: 1, tls: Default::default(), weight: 1, connections_max, tags: Vec::new() }
 }
 
 fn settings(role: WantedRole) -> ServiceSettings {

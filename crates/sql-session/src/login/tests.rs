@@ -208,7 +208,15 @@ impl DefinitionSource for NoDefinitions {
 /// Returns a service with one server.
 fn service() -> Arc<service::Service> {
     let (name, host) = ("db1".to_owned(), "127.0.0.1".to_owned());
-    let server = ServerSettings { name, host, port: 1, tls: Default::default(), weight: 1, connections_max: None };
+    let server = ServerSettings {
+        name,
+        host,
+        port: 1,
+        tls: Default::default(),
+        weight: 1,
+        connections_max: None,
+        tags: Vec::new(),
+    };
     let (name, servers) = ("app".to_owned(), vec!["db1".to_owned()]);
     let settings = ServiceSettings {
         name,

@@ -258,7 +258,15 @@ fn context(port: u16, cache: Arc<cache::Cache<CachedResult>>) -> SqlContext {
 /// Returns a service with one server.
 fn service(port: u16) -> Arc<service::Service> {
     let (name, host) = ("db1".to_owned(), "127.0.0.1".to_owned());
-    let server = ServerSettings { name, host, port, tls: Default::default(), weight: 1, connections_max: None };
+    let server = ServerSettings {
+        name,
+        host,
+        port,
+        tls: Default::default(),
+        weight: 1,
+        connections_max: None,
+        tags: Vec::new(),
+    };
     let (name, servers) = ("app".to_owned(), vec!["db1".to_owned()]);
     let settings = ServiceSettings {
         name,
