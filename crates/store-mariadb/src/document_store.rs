@@ -18,7 +18,7 @@ use std::time::Duration;
 use store::{
     AccountChange, BatchOutcome, ChangeObserver, Changes, CollectionInfo, CollectionStats, CreateIndexesOutcome,
     DatabaseInfo, DatabaseStats, DocumentStore, IndexSelection, IndexSpec, Namespace, Plan, Position, Progress, Query,
-    ScanEnd, Sink, SizeEstimate, Validation, WriteBatch, rules,
+    ReadPreference, ScanEnd, Sink, SizeEstimate, Validation, WriteBatch, rules,
 };
 
 /// How often a tailable cursor polls for documents.
@@ -263,6 +263,10 @@ impl DocumentStore for MariaDbStore {
 
     fn database_stats<'a>(&'a self, database: &'a str) -> LocalBoxFuture<'a, error::Result<DatabaseStats>> {
         mapped(statistics::database(self, database))
+    }
+
+    fn reads_elsewhere(&self, preference: &ReadPreference) -> bool {
+        self.read_pools.as_ref().is_some_and(|pools| pools.servers.reads_elsewhere(preference))
     }
 
     fn keeps_accounts(&self) -> bool {

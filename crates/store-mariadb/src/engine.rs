@@ -4,6 +4,7 @@ use crate::accounts::{AccountSettings, documents_account};
 use crate::catalog::{Catalog, own_schema};
 use crate::options::Options;
 use crate::primary_accounts;
+use crate::read_pools::ReadAccounts;
 use crate::server_facts::ServerFacts;
 use crate::store::MariaDbStore;
 use error::{Code, Error};
@@ -42,6 +43,7 @@ pub struct MariaDbEngine {
     facts: ServerFacts,
     /// Counts changes of definitions, which invalidate the workers' catalogs.
     changes: Arc<AtomicU64>,
+    read_accounts: Arc<ReadAccounts>,
     /// The observer of changes, which invalidates caches.
     change_observer: Arc<ObserverSlot>,
 }
@@ -80,6 +82,7 @@ impl MariaDbEngine {
             options,
             facts,
             changes: Arc::default(),
+            read_accounts: Arc::default(),
             change_observer: Arc::default(),
         }))
     }
@@ -117,6 +120,7 @@ impl MariaDbEngine {
             options,
             facts,
             changes: Arc::default(),
+            read_accounts: Arc::default(),
             change_observer: Arc::default(),
         }))
     }
@@ -232,7 +236,7 @@ impl Engine for MariaDbEngine {
     fn open(self: Arc<Self>) -> error::Result<Rc<dyn DocumentStore>> {
         Ok(MariaDbStore::open(
             self.options.clone(),
-            (self.servers.clone(), self.accounts.clone()),
+            (self.servers.clone(), self.accounts.clone(), self.read_accounts.clone()),
             Catalog::new(self.facts.ignores_case, self.changes.clone()),
             &self.facts,
             self.change_observer.clone(),

@@ -1,6 +1,7 @@
 //! How a process uses MariaDB as its document store.
 
 use crate::read::result_set::ResultSet;
+use crate::read_servers::ReadServers;
 use cache::Cache;
 use mariadb_client::PoolOptions;
 use std::sync::Arc;
@@ -12,6 +13,8 @@ pub struct Options {
     pub pool: PoolOptions,
     /// The result-set cache, if there is one.
     pub results: Option<Arc<Cache<ResultSet>>>,
+    /// The servers beside the primary, if there are some for reads.
+    pub read_servers: Option<Arc<dyn ReadServers>>,
     /// The gateway's name, unique on the server and the same after a restart. Without a name,
     /// sessions of a process that was killed are not ended.
     pub gateway: Option<String>,

@@ -2,6 +2,7 @@
 
 pub(crate) mod content_version;
 pub(crate) mod count;
+pub(crate) mod elsewhere;
 pub(crate) mod explain;
 pub(crate) mod handler_counters;
 pub(crate) mod pages;

@@ -6,12 +6,13 @@ use crate::catalog::{Catalog, definition_lock, names, own_schema};
 use crate::options::Options;
 use crate::read::content_version::KnownHashes;
 use crate::read::result_set::ResultSet;
+use crate::read_pools::{ReadAccounts, ReadPools};
 use crate::server_facts::ServerFacts;
-use ::store::{Namespace, ObserverSlot};
+use ::store::{Namespace, ObserverSlot, views};
 use ahash::AHashSet;
 use cache::Cache;
 use error::Error;
-use mariadb_client::{Pool, PoolServers, Result, SharedConnection};
+use mariadb_client::{LastWrites, Lease, Pool, PoolServers, Result, SharedConnection};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -19,6 +20,10 @@ use std::time::Instant;
 
 pub(crate) struct MariaDbStore {
     pub pool: Rc<Pool>,
+    /// Connections for reads elsewhere, if there are servers for that.
+    pub read_pools: Option<ReadPools>,
+    /// The last writes of the process, if there are servers for reads.
+    pub last_writes: Option<Arc<LastWrites>>,
     /// For lookups by id.
     pub shared_connection: SharedConnection,
     /// For lookups by id under the roles of users, if there are accounts.
@@ -56,18 +61,22 @@ pub(crate) struct MariaDbStore {
 impl MariaDbStore {
     pub fn open(
         options: Options,
-        (servers, accounts): (PoolServers, Option<AccountSettings>),
+        (servers, accounts, read_accounts): (PoolServers, Option<AccountSettings>, Arc<ReadAccounts>),
         catalog: Catalog,
         facts: &ServerFacts,
         change_observer: Arc<ObserverSlot>,
     ) -> Rc<MariaDbStore> {
         let results = options.results.clone();
+        let last_writes = options.pool.last_writes.clone();
+        let read_pools = options.read_servers.map(|servers| ReadPools::new(servers, read_accounts, &options.pool));
         let pool = Pool::new(servers, options.pool);
         Rc::new(MariaDbStore {
             shared_connection: SharedConnection::new(pool.clone()),
             documents_connection: accounts.as_ref().map(|_| SharedConnection::with_roles(pool.clone())),
             accounts,
             pool,
+            read_pools,
+            last_writes,
             catalog,
             definitions: definition_lock::ChangeQueue::default(),
             packet_bytes_max: facts.packet_bytes_max,
@@ -108,8 +117,10 @@ impl MariaDbStore {
 
     /// Returns whether a name is a view's. To be called if there is no collection of that name.
     pub async fn is_view(&self, namespace: &Namespace) -> Result<bool> {
-        let mut lease = self.pool.lease_for(namespace).await?;
-        self.catalog.is_view(&mut lease, namespace).await
+        let mut lease = self.lease_for_planning(namespace).await?;
+        let outcome = self.catalog.is_view(&mut lease, namespace).await;
+        self.forget_definition(&lease, &views::definitions(&namespace.database));
+        outcome
     }
 
     /// Returns the collection's table, from the catalog's cache if it is fresh.
@@ -131,15 +142,26 @@ impl MariaDbStore {
 
     /// Reads the collection's table, which is not cached.
     pub async fn look_up(&self, namespace: &Namespace) -> Result<Option<Arc<Table>>> {
-        let mut lease = self.pool.lease_for(namespace).await?;
-        match self.catalog.table(&mut lease, namespace).await {
+        let mut lease = self.lease_for_planning(namespace).await?;
+        let outcome = match self.catalog.table(&mut lease, namespace).await {
             // The idle connection was dead; a second read is safe.
             Err(failure) if failure.is_lost() => {
+                lease.close_idle();
                 drop(lease);
-                self.pool.close_idle();
-                self.catalog.table(&mut *self.pool.lease_for(namespace).await?, namespace).await
+                lease = self.lease_for_planning(namespace).await?;
+                self.catalog.table(&mut lease, namespace).await
             }
             outcome => outcome,
+        };
+        self.forget_definition(&lease, namespace);
+        outcome
+    }
+
+    /// Invalidates a definition that was read from a replica: it may be older than a change that
+    /// was acknowledged.
+    fn forget_definition(&self, lease: &Lease, namespace: &Namespace) {
+        if !lease.is_of(&self.pool) {
+            self.catalog.invalidate(namespace);
         }
     }
 }

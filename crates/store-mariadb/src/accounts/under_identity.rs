@@ -6,7 +6,7 @@
 use super::account_name;
 use crate::catalog::names;
 use crate::store::MariaDbStore;
-use ::store::{Identity, Namespace, identity};
+use ::store::{Identity, Namespace, identity, read_preference};
 use error::{Code, Error};
 use mariadb_client::{Lease, LookupRow, Result};
 use mariadb_wire::Param;
@@ -35,7 +35,11 @@ impl MariaDbStore {
 
     /// Lends a connection for statements on a collection's documents.
     pub async fn lease_documents(&self, namespace: &Namespace) -> Result<Lease> {
-        match self.documents_role(namespace)? {
+        let role = self.documents_role(namespace)?;
+        if let Some(lease) = self.lease_elsewhere(namespace, role.as_ref()).await? {
+            return Ok(lease);
+        }
+        match role {
             None => self.pool.lease_for(namespace).await,
             Some(role) => self.pool.lease_under(&role, namespace).await,
         }
@@ -48,6 +52,9 @@ impl MariaDbStore {
         sql: &Arc<str>,
         params: &[Param<'_>],
     ) -> Result<Option<LookupRow>> {
+        if read_preference::is_elsewhere() {
+            return self.look_up_elsewhere(namespace, sql, params).await;
+        }
         match (self.documents_role(namespace)?, &self.documents_connection) {
             (Some(role), Some(connection)) => connection.lookup_under(&role, sql, params).await,
             _ => self.shared_connection.lookup(sql, params).await,
@@ -61,6 +68,9 @@ impl MariaDbStore {
         sql: &Arc<str>,
         params: &[Param<'_>],
     ) -> Result<Option<LookupRow>> {
+        if read_preference::is_elsewhere() {
+            return self.look_up_elsewhere(namespace, sql, params).await;
+        }
         match (self.documents_role(namespace)?, &self.documents_connection) {
             (Some(role), Some(connection)) => connection.lookup_waiting(Some(&role), namespace, sql, params).await,
             _ => self.shared_connection.lookup_waiting(None, namespace, sql, params).await,

@@ -10,7 +10,7 @@ use crate::read::prefetch::{self, OrderCheck};
 use crate::store::MariaDbStore;
 use mariadb_client::Result;
 use std::sync::Arc;
-use store::{Namespace, Plan, Query};
+use store::{Namespace, Plan, Query, read_preference};
 
 impl MariaDbStore {
     pub async fn make_plan(&self, namespace: &Namespace, query: Query<'_>) -> Result<Arc<dyn Plan>> {
@@ -60,7 +60,7 @@ impl MariaDbStore {
         // With the result-set cache on, do not prefetch: a hit needs no read, and a miss must be
         // read inside the invalidation window.
         let caches_results = self.results.is_some();
-        if caches_results && !plan.is_speculative() {
+        if caches_results && !plan.is_speculative() && !read_preference::is_elsewhere() {
             let odd = self.shared_connection.lookup(probe, &[]).await?;
             return Ok(if odd.is_none() { OrderCheck::Holds } else { OrderCheck::Broken });
         }
@@ -81,7 +81,7 @@ impl MariaDbStore {
     ) -> Result<PlannedQuery> {
         let planned = planner::plan(namespace, table.clone(), query, order)?;
         let Some(known) = table.as_ref().filter(|_| !planned.requests.is_empty()) else { return Ok(planned) };
-        let mut lease = self.pool.lease_for(namespace).await?;
+        let mut lease = self.lease_for_planning(namespace).await?;
         match known.plan_cache.choices.request(&mut lease, &planned.requests).await {
             Ok(()) => Ok(planner::plan(namespace, table, query, order)?),
             // If this failed, reading will report the error.

@@ -139,8 +139,8 @@ pub(crate) async fn scan_rows(
         Err(failure) if failure.is_missing_table() => Ok(ScanEnd::Exhausted),
         // Nothing was delivered, so a retry is safe.
         Err(failure) if failure.is_lost() && pages.progress.rows == 0 => {
+            lease.close_idle();
             drop(lease);
-            store.pool.close_idle();
             pages.read(&mut store.lease_documents(&plan.namespace).await?, table).await
         }
         Err(failure)

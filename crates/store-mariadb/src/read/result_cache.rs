@@ -12,7 +12,7 @@ use crate::plan::row_position::RowPosition;
 use crate::read::result_set::ResultSet;
 use crate::read::row_sink::RowSink;
 use crate::store::MariaDbStore;
-use ::store::{Flow, Position, ScanEnd};
+use ::store::{Flow, Position, ScanEnd, read_preference};
 use cache::dependencies::Aspect;
 use cache::{Cache, CacheLookup, ComputePermit, Dependencies};
 use mariadb_client::Result;
@@ -89,7 +89,8 @@ fn by_id(predicate: &Predicate) -> Option<Predicate> {
 
 fn cache_for<'s>(store: &'s MariaDbStore, plan: &'s MariaDbPlan) -> Option<(&'s Arc<Cache<ResultSet>>, &'s Predicate)> {
     let (cache, predicate) = (store.results.as_ref()?, plan.reads.as_deref()?);
-    (!plan.tailable && !plan.bypasses_caches.load(Ordering::Relaxed)).then_some((cache, predicate))
+    (!plan.tailable && !read_preference::is_elsewhere() && !plan.bypasses_caches.load(Ordering::Relaxed))
+        .then_some((cache, predicate))
 }
 
 async fn look_up(

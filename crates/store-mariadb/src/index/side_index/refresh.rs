@@ -22,7 +22,7 @@ use mariadb_client::{Connection, Event, Result};
 use mariadb_wire::Param;
 use std::sync::Arc;
 use std::time::Duration;
-use store::Namespace;
+use store::{Namespace, read_preference};
 
 /// Rows of one transaction.
 pub(crate) const BATCH_ROWS: usize = 256;
@@ -41,9 +41,10 @@ const KEYS_AT_ONCE: usize = 512;
 type KeyRow = (Vec<u8>, u64);
 
 /// Refreshes the pending rows of a plan's side indexes if there are many, since the plan reads them
-/// as well. Of very many, as during an index build, some are left for the background.
+/// as well. Of very many, as during an index build, some are left for the background. A read on a
+/// replica refreshes nothing: the keys would arrive there too late.
 pub(crate) async fn refresh_before_read(store: &MariaDbStore, plan: &MariaDbPlan) -> Result<()> {
-    let Some(table) = &plan.table else { return Ok(()) };
+    let Some(table) = plan.table.as_ref().filter(|_| !read_preference::is_elsewhere()) else { return Ok(()) };
     for side in plan.all_rows().filter_map(RowSource::side) {
         // If this query fails, reading the rows will fail too, or be correct nevertheless.
         if !matches!(store.shared_connection.lookup(&side.table.pending_probe(&table.schema), &[]).await, Ok(Some(_))) {
