@@ -15,6 +15,10 @@ use server::operation::OperationContext;
 use server::{ClientSession, Worker, clock};
 use std::sync::Arc;
 use std::time::Duration;
+use store::ReadPreference;
+
+/// The commands that may be executed on another server than the primary.
+const READS_ELSEWHERE: &[&str] = &["find", "aggregate", "count", "distinct"];
 
 /// What the connection must do with the reply.
 #[derive(Debug)]
@@ -56,6 +60,9 @@ pub struct Call<'a> {
     pub delayed: Duration,
     /// Whether a view's pipeline produced the reply: MongoDB's `ok` is an int then.
     pub by_view: bool,
+    /// The preference of a read that may be executed on another server than the primary. Decided
+    /// once: a reply of another server must not be cached because there was a primary before.
+    pub reads_elsewhere: Option<Arc<ReadPreference>>,
 }
 
 impl<'a> Call<'a> {
@@ -86,7 +93,20 @@ impl<'a> Call<'a> {
             is_trusted: false,
             delayed: Duration::ZERO,
             by_view: false,
+            reads_elsewhere: None,
         }
+    }
+
+    /// Returns the preference of a read that may be executed on another server than the primary at
+    /// this moment.
+    pub fn preference_elsewhere(&self) -> Option<Arc<ReadPreference>> {
+        self.envelope.read_preference?;
+        let body = self.request.body();
+        if !READS_ELSEWHERE.contains(&self.spec.name) || !self.spec.only_reads(body) || self.envelope.in_transaction {
+            return None;
+        }
+        let preference = self.envelope.read_preference()?;
+        self.worker.store.reads_elsewhere(&preference).then(|| Arc::new(preference))
     }
 
     /// Returns whether the store must not answer from its own caches.

@@ -25,6 +25,7 @@ use document::{Doc, DocBuf, DocWriter, Element};
 use error::{Code, Error, Result};
 use fail_point::InjectedError;
 use futures_util::FutureExt;
+use futures_util::future::Either;
 use mongo_wire::Request;
 use outcome::{count, count_cached, panicked, report};
 use reply_times::ReplyTimes;
@@ -274,8 +275,13 @@ async fn handle(call: &mut Call<'_>, body: Doc<'_>, reply: &mut Vec<u8>) -> Resu
             Handler::Immediate(handler) => handler(call, &mut writer).map(|()| Disposition::Reply),
             Handler::Waiting(handler) | Handler::WithFastPath(_, handler) => {
                 let (operation, stops_itself) = (call.operation, call.spec.stops_at_safe_points(body));
-                let identity = identity(call);
+                let (identity, preference) = (identity(call), call.reads_elsewhere.clone());
                 let work = handler(call, &mut writer);
+                let work = match preference {
+                    None => Either::Left(work),
+                    // Boxed because it is rare, and would enlarge the future of every command.
+                    preference => Either::Right(Box::pin(store::read_preference::under(preference, work))),
+                };
                 if let Some(identity) = identity {
                     let work = store::identity::under(identity, work);
                     // Boxed because it is rare, and would enlarge the future of every command.

@@ -152,6 +152,7 @@ fn is_cacheable(call: &Call<'_>) -> bool {
         && !call.envelope.in_transaction
         && matches!(call.request.kind, RequestKind::Msg { .. })
         && !call.envelope.is_linearizable()
+        && call.reads_elsewhere.is_none()
 }
 
 /// Returns the key of the batches of a cursor that continues from a cached first batch.

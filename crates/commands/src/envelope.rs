@@ -13,6 +13,7 @@ use names::Names;
 use server::logical_session::{LogicalSessionId, UserDigest};
 use smallvec::SmallVec;
 use std::time::Duration;
+use store::ReadPreference;
 
 mod client_metadata;
 mod cluster_time;
@@ -29,7 +30,7 @@ mod write_concern;
 pub use client_metadata::check_client;
 pub use cluster_time::read_cluster_time;
 pub use read_concern::{check_read_concern, refuse_level, wait_for_read_concern};
-use read_preference::check_read_preference;
+use read_preference::{check_read_preference, preference_of};
 pub use write_concern::{WriteConcern, write_unsatisfied};
 
 /// The parts of a command.
@@ -52,6 +53,7 @@ pub struct Envelope<'a> {
     /// The latest time that the client has received from any server.
     pub cluster_time: Option<Element<'a>>,
     pub read_concern: Option<Element<'a>>,
+    pub read_preference: Option<Element<'a>>,
     pub write_concern: Option<Element<'a>>,
     /// The parsed `write_concern`, if the command supports one.
     pub durability: WriteConcern,
@@ -107,6 +109,7 @@ impl<'a> Envelope<'a> {
             comment: None,
             cluster_time: None,
             read_concern: None,
+            read_preference: None,
             write_concern: None,
             durability: WriteConcern::default(),
             unsatisfied: None,
@@ -123,6 +126,15 @@ impl<'a> Envelope<'a> {
     /// Returns the number of the retryable write that the command is.
     pub fn retryable_write(&self) -> Option<i64> {
         self.txn_number.filter(|_| !self.in_transaction)
+    }
+
+    /// Returns the servers that the client wants to read from, if the command says so.
+    pub fn read_preference(&self) -> Option<ReadPreference> {
+        let concern = self.read_concern.and_then(|concern| concern.value().as_document());
+        let is_causal = concern.is_some_and(|concern| concern.get("afterClusterTime").is_some());
+        let mut preference = preference_of(self.read_preference?)?;
+        preference.is_causal = is_causal;
+        Some(preference)
     }
 
     /// Returns whether the read must see every write acknowledged before it, so that no cache may
@@ -172,7 +184,10 @@ impl<'a> Envelope<'a> {
                 b"mayBypassWriteBlocking" => drop(errors.record(Phase::Metadata, check_bypass(element))),
                 b"stmtId" if !spec.retryable => {}
                 b"stmtId" => drop(errors.record(Phase::OwnFields, check_statement_id(spec.name, element))),
-                b"$readPreference" => drop(errors.record(Phase::ReadPreference, check_read_preference(element))),
+                b"$readPreference" => {
+                    errors.record(Phase::ReadPreference, check_read_preference(element));
+                    envelope.read_preference = Some(element);
+                }
                 b"lsid" | b"txnNumber" | b"autocommit" | b"startTransaction" if is_absent(element) => {}
                 b"lsid" => envelope.session = errors.record(Phase::Session, logical_session(element, user)).flatten(),
                 b"txnNumber" => envelope.txn_number = errors.record(Phase::Session, long(element)),

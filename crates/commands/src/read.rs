@@ -43,7 +43,7 @@ use sinks::{DecidingFields, SortSink, StreamSink};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use store::{DocumentStore, Namespace, Plan, Position, Query, ScanEnd};
+use store::{DocumentStore, Namespace, Plan, Position, Query, ReadPreference, ScanEnd};
 use values::spill::Budget;
 
 /// A read in progress.
@@ -79,6 +79,8 @@ pub struct Reader {
     tail: Option<bool>,
     /// The remaining time limit of the whole read (`maxTimeMS`).
     pub time_left: Option<Duration>,
+    /// The servers that later batches may come from; `None`: the primary.
+    pub read_preference: Option<Arc<ReadPreference>>,
     /// The cache key of its batches, if they are cached.
     pub batch_key: Option<Arc<BatchKey>>,
 }
@@ -257,6 +259,7 @@ impl Reader {
             returned: 0,
             tail: None,
             time_left: None,
+            read_preference: None,
             batch_key: None,
         }
     }

@@ -38,6 +38,7 @@ pub(super) fn begin<'a>(call: &mut Call<'a>, body: Doc<'a>) -> Result<()> {
         }
         return Err(error);
     }
+    call.reads_elsewhere = call.preference_elsewhere();
     if let Some(session_id) = call.envelope.session {
         call.session.touch_logical_session(call.worker, session_id, call.now_ms);
     }

@@ -1,9 +1,11 @@
-//! `$readPreference`: checked, and otherwise ignored, because there is one server.
+//! `$readPreference`: the servers that a client wants to read from.
 
 use crate::arguments;
 use crate::arguments::{unknown_field, wrong_kind};
 use document::{Doc, Element, Value};
 use error::{Code, Error, Result};
+use store::read_preference::TagSet;
+use store::{ReadMode, ReadPreference};
 use values::text;
 
 /// Fails with 14 for a part of another type, and 2, 4, 72, 160 or 40415 for an invalid value.
@@ -22,6 +24,22 @@ pub fn check_read_preference(element: Element<'_>) -> Result<()> {
         check_tags(tags, is_primary)?;
     }
     preference.element("maxStalenessSeconds").map_or(Ok(()), |staleness| check_staleness(staleness, is_primary))
+}
+
+/// Returns the preference that was checked.
+pub fn preference_of(element: Element<'_>) -> Option<ReadPreference> {
+    let preference = element.value().as_document()?;
+    let name = preference.get("mode")?.as_str()?;
+    let mode = ReadMode::ALL.into_iter().find(|mode| mode.name() == name)?;
+    let staleness = preference.get("maxStalenessSeconds").and_then(exact);
+    let tag = |tag: Element<'_>| Some((tag.key().to_owned(), tag.value().as_str()?.to_owned()));
+    let tags = |set: Value<'_>| set.as_document()?.elements().map(tag).collect::<Option<TagSet>>();
+    let sets = preference.get("tags").and_then(Value::as_array);
+    let mut wanted = ReadPreference::new(mode);
+    wanted.tags = sets.into_iter().flat_map(|sets| sets.values()).filter_map(tags).collect();
+    wanted.staleness_max_seconds =
+        staleness.and_then(|seconds| u64::try_from(seconds).ok()).filter(|seconds| *seconds > 0);
+    Some(wanted)
 }
 
 fn check_mode(preference: Doc<'_>) -> Result<bool> {

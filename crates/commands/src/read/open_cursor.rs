@@ -38,6 +38,7 @@ pub fn register_cursor(
     held: i64,
 ) -> Result<i64> {
     reader.time_left = call.operation.time_left();
+    reader.read_preference = store::read_preference::current();
     let session = call.envelope.session;
     let holder = session.map_or(QuotaHolder::Connection(call.session.connection_id), QuotaHolder::Session);
     let cursors = &call.worker.server.cursors;

@@ -96,6 +96,14 @@ pub fn write_store(call: &Call<'_>, writer: &mut DocWriter<'_>) {
     if let Some(primary) = service.primary() {
         writer.append("primary", primary.backend.settings().name.as_str());
     }
+    let reads = &service.document_reads;
+    for (name, counter) in [
+        ("readsOnReplicas", &reads.on_replicas),
+        ("causalWaits", &reads.causal_waits),
+        ("causalTimeouts", &reads.causal_timeouts),
+    ] {
+        writer.append(name, i64::try_from(counter.get()).unwrap_or(i64::MAX));
+    }
 }
 
 /// Writes the state of all servers, for `serverStatus`.

@@ -18,6 +18,7 @@ use server::document_cache::CachedReply;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::Namespace;
+use store::read_preference::under;
 
 /// How long a tailable cursor waits for documents by default.
 const AWAIT_DATA_DEFAULT: Duration = Duration::from_secs(1);
@@ -121,7 +122,11 @@ pub async fn get_more(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
             // Subscribed before the scan, so that no addition is missed between the scan and the
             // wait.
             let additions = reader.additions(&*worker.store);
-            let filled = reader.fill(call, &mut batch).await;
+            let filled = match reader.read_preference.clone() {
+                None => reader.fill(call, &mut batch).await,
+                // Boxed because it is rare, and would enlarge the future of every command.
+                preference => Box::pin(under(preference, reader.fill(call, &mut batch))).await,
+            };
             filled.map_err(during_get_more)?;
             let Some(additions) = additions.filter(|_| batch.is_empty() && !reader.is_done()) else { break };
             if Instant::now() >= wait_until || worker.server.is_stopping() {
