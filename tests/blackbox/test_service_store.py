@@ -6,7 +6,8 @@ from uuid import uuid4
 
 import pytest
 from bson import Binary, Int64
-from pymongo.errors import PyMongoError
+from pymongo.errors import OperationFailure, PyMongoError
+from pymongo.read_preferences import Nearest, PrimaryPreferred, Secondary, SecondaryPreferred
 from test_failover import ACCOUNTS, MONITOR, PRIMARY, REPLICA
 
 from support.selkie import SelkieServer, program
@@ -24,8 +25,11 @@ mode = "both"
 [service.app]
 monitor = "main"
 router = "read-write-split"
+causal-reads = true
 primary-wait-ms = {wait_ms}
 """
+
+SECONDARY_PREFERRED = SecondaryPreferred()
 
 # The privileges that the documentation names: an account without READ_ONLY ADMIN.
 DOCUMENTS = (
@@ -33,6 +37,13 @@ DOCUMENTS = (
     "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, ALTER, INDEX, TRIGGER ON *.* TO documents@'%'",
     "GRANT REPLICATION SLAVE, BINLOG MONITOR ON *.* TO documents@'%'",
 )
+
+
+def tagged(sections: str) -> str:
+    """Gives each server the tag of its own number."""
+    for number in (1, 2, 3):
+        sections = sections.replace(f"[server.db{number}]\n", f'[server.db{number}]\ntags = ["number:{number}", "all:yes"]\n')
+    return sections
 
 
 class Gateway(SelkieServer):
@@ -44,7 +55,7 @@ class Gateway(SelkieServer):
         self.file = folder / "selkie.toml"
         self.file.write_text(
             f'listen = ["127.0.0.1:{self.port}"]\nthreads = 2\n[mongodb]\ntopology = "{topology}"\n'
-            + STORE.format(wait_ms=wait_ms) + replication.sections() + monitor
+            + STORE.format(wait_ms=wait_ms) + tagged(replication.sections()) + monitor
         )
 
     def command(self) -> list[str]:
@@ -184,12 +195,15 @@ def test_without_a_primary(start):
             with pytest.raises(PyMongoError) as failed:
                 work()
             assert failed.value.code == 6 and "service app has no primary" in str(failed.value)
+        # Replicas are still read.
+        assert client.d.get_collection("waiting", read_preference=SECONDARY_PREFERRED).find_one({"_id": 1})
         with pytest.raises(PyMongoError) as failed:
             client.d.command({"insert": "waiting", "documents": [{"_id": 2}], "lsid": {"id": Binary.from_uuid(uuid4())}, "txnNumber": Int64(1)})
         assert failed.value.has_error_label("RetryableWriteError")
         client.admin.command({"selkieServer": f"db{primary}", "mode": "active"})
         client.d.waiting.insert_one({"_id": 2})
-        assert gateway.status()["store"] == {"service": "app", "primary": f"db{primary}"}
+        store = gateway.status()["store"]
+        assert (store["service"], store["primary"]) == ("app", f"db{primary}")
 
 
 def test_a_replica_set_without_a_primary_has_a_secondary(start):
@@ -241,3 +255,88 @@ def test_cached_replies_follow_the_primary(start, replication):
         until(lambda: cars.find_one({"_id": 1})["n"] == 6, 5)
         replication.servers[new].start()
         gateway.await_primary()
+
+
+@pytest.fixture
+def marked(start, replication):
+    """A collection whose document names the server that was read, and the number of the primary."""
+    gateway = start("router")
+    primary = gateway.await_primary() + 1
+    with gateway.client() as client:
+        client.d.marks.drop()
+        client.d.marks.insert_many([{"_id": 1, "n": 0}, {"_id": "more"}])
+        for number, server in enumerate(replication.servers, 1):
+            until(lambda server=server: server.sql("SELECT COUNT(*) FROM d.marks") == ((2,),))
+            with server.connect() as connection, connection.cursor() as cursor:
+                cursor.execute("SET sql_log_bin = 0")
+                cursor.execute("UPDATE d.marks SET doc = JSON_SET(doc, '$.n', %s) WHERE JSON_VALUE(doc, '$._id') = '1'", (number,))
+        yield gateway, client, primary
+
+
+def readers(client, preference, count: int = 6) -> set[int]:
+    """Returns the numbers of the servers that reads with a preference have seen."""
+    marks = client.d.get_collection("marks", read_preference=preference)
+    found = set()
+    for _ in range(count):
+        found |= {marks.find_one({"_id": 1})["n"]}
+        found |= {d["n"] for d in marks.aggregate([{"$match": {"n": {"$exists": True}}}])}
+        found |= set(marks.distinct("n"))
+    return found
+
+
+def test_read_preferences(marked):
+    gateway, client, primary = marked
+    replicas = {1, 2, 3} - {primary}
+    # A cached reply of one server is not sent for another.
+    for _ in range(2):
+        until(lambda: readers(client, None) == {primary}, 5)
+        assert readers(client, PrimaryPreferred()) == {primary}
+        assert readers(client, Secondary()) == readers(client, SecondaryPreferred(max_staleness=90)) == replicas
+        assert readers(client, Nearest(), 10) == {1, 2, 3}
+    one = min(replicas)
+    assert readers(client, Secondary([{"number": "9"}, {"number": str(one), "all": "yes"}])) == {one}
+    assert readers(client, SecondaryPreferred([{"number": "9"}])) == {primary}
+    with pytest.raises(OperationFailure) as failed:
+        readers(client, Secondary([{"number": str(primary)}]))
+    assert failed.value.code == 133 and 'mode: "secondary"' in str(failed.value)
+    assert gateway.status()["store"]["readsOnReplicas"] > 0
+    # Writes go to the primary.
+    marks = client.d.get_collection("marks", read_preference=Secondary())
+    marks.aggregate([{"$match": {"_id": 1}}, {"$out": "copied"}])
+    assert client.d.copied.find_one({"_id": 1})["n"] == primary
+    for number in replicas:
+        client.admin.command({"selkieServer": f"db{number}", "mode": "maintenance"})
+    try:
+        assert readers(client, SecondaryPreferred(), 1) == {primary}
+        with pytest.raises(OperationFailure) as failed:
+            readers(client, Secondary(), 1)
+        assert failed.value.code == 133
+    finally:
+        for number in replicas:
+            client.admin.command({"selkieServer": f"db{number}", "mode": "active"})
+
+
+def test_cursors_go_on_at_another_replica(marked):
+    gateway, client, primary = marked
+    client.d.many.insert_many([{"_id": number} for number in range(100)])
+    many = client.d.get_collection("many", read_preference=Secondary())
+    replicas = {1, 2, 3} - {primary}
+    for lost in sorted(replicas):
+        with many.find({}, batch_size=10) as cursor:
+            found = [next(cursor)["_id"]]
+            client.admin.command({"selkieServer": f"db{lost}", "mode": "maintenance"})
+            try:
+                found += [document["_id"] for document in cursor]
+            finally:
+                client.admin.command({"selkieServer": f"db{lost}", "mode": "active"})
+        assert found == list(range(100))
+
+
+def test_reads_on_replicas_see_the_writes_before_them(start):
+    gateway = start("router")
+    with gateway.client() as client:
+        own = client.d.get_collection("own", read_preference=Secondary())
+        for number in range(10):
+            client.d.own.insert_one({"_id": number})
+            assert own.find_one({"_id": number}) and own.count_documents({}) == number + 1
+    assert gateway.status()["store"]["causalWaits"] >= 20

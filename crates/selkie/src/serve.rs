@@ -3,6 +3,7 @@
 mod audit_log;
 mod caches;
 mod external_writes;
+mod read_servers;
 mod reload;
 mod sentence;
 mod server_settings;
@@ -58,7 +59,7 @@ pub fn serve(config: Config, reloading: Reloading) -> anyhow::Result<()> {
     let sql_servers = Arc::new(Registry::default());
     sql_servers.apply(config.servers.clone()).context("cannot start the monitors and filters")?;
     let primary = stores::primary(&config, &sql_servers)?;
-    let engine = stores::open(&config, &caches, primary.as_ref(), nothing_stored.path())?;
+    let engine = stores::open(&config, (&caches, &sql_servers), primary.as_ref(), nothing_stored.path())?;
     let definitions = sql_clients::definitions(&config)?;
     let external_writes = external_writes::follow(&config, &caches, primary.as_ref(), definitions.as_ref())?;
 

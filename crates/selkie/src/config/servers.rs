@@ -28,6 +28,7 @@ pub struct WrittenServer {
     pub address: Option<Setting<(String, u16)>>,
     pub weight: Option<Setting<u32>>,
     pub connections_max: Option<Setting<usize>>,
+    pub tags: Option<Setting<Vec<(String, String)>>>,
     pub tls: Option<Setting<String>>,
     pub tls_ca: Option<Setting<PathBuf>>,
     pub tls_crl: Option<Setting<PathBuf>>,
@@ -126,6 +127,7 @@ fn server(object: &Object<WrittenServer>) -> Result<ServerSettings, ConfigError>
         tls: tls(object)?,
         weight: value(written.weight.clone()).unwrap_or(1),
         connections_max: value(written.connections_max.clone()),
+        tags: value(written.tags.clone()).unwrap_or_default(),
     })
 }
 

@@ -86,7 +86,7 @@ pub fn resolve(
         }
         if let Ok(ServerUrl { address: Address::Tcp { host, port }, user, password, tls }) = ServerUrl::parse(url) {
             let (name, connections_max) = (STORE_SERVER.to_owned(), None);
-            servers.push(ServerSettings { name, host, port, tls, weight: 1, connections_max });
+            servers.push(ServerSettings { name, host, port, tls, weight: 1, connections_max, tags: Vec::new() });
             services.push(ServiceSettings {
                 name: STORE_SERVICE.to_owned(),
                 servers: vec![STORE_SERVER.to_owned()],

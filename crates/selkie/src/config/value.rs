@@ -310,6 +310,15 @@ pub fn names(raw: Raw, what: &str) -> Result<Vec<String>, String> {
     list(raw, what, |item| text(item, "a name"))
 }
 
+/// Parses tags such as "dc:east", as drivers write them.
+pub fn tags(raw: Raw) -> Result<Vec<(String, String)>, String> {
+    list(raw, "tags", |item| {
+        let tag = text(item, "a tag such as \"dc:east\"")?;
+        let parts = tag.split_once(':').map(|(name, value)| (name.to_owned(), value.to_owned()));
+        parts.ok_or_else(|| format!("{tag:?} is not a tag; write name:value, as in dc:east"))
+    })
+}
+
 /// Parses the address of a MariaDB server.
 pub fn server_address(raw: Raw) -> Result<(String, u16), String> {
     const PORT: u16 = 3306;

@@ -1,6 +1,7 @@
 //! Opening the configured store.
 
 use super::caches::Caches;
+use super::read_servers::ServiceReaders;
 use super::sentence::sentence;
 use super::server_settings::store_service;
 use crate::config::{BackendIdentity, Config, Protocol, Store};
@@ -39,7 +40,7 @@ pub fn announce_primary(primary: PrimarySource, server: Arc<Server>) -> anyhow::
 /// for a store that nothing is written to, as there are no MongoDB clients.
 pub fn open(
     config: &Config,
-    caches: &Caches,
+    (caches, servers): (&Caches, &Registry),
     primary: Option<&PrimarySource>,
     empty: &Path,
 ) -> anyhow::Result<Arc<dyn Engine>> {
@@ -51,9 +52,13 @@ pub fn open(
             store_sqlite::open(path, store_sqlite::Options { accept_lost_writes, oplog, ..Default::default() })
         }
         Store::MariaDb(url) => MariaDbEngine::connect(url, mariadb_options(config, caches)),
-        Store::Service(_) => {
-            let primary = primary.context("the service that stores the documents does not exist")?;
-            MariaDbEngine::follow(primary.clone(), mariadb_options(config, caches))
+        Store::Service(store) => {
+            let missing = "the service that stores the documents does not exist";
+            let (primary, service) = primary.zip(store_service(config, servers)).context(missing)?;
+            let mut options = mariadb_options(config, caches);
+            options.pool.last_writes = Some(Arc::default());
+            options.read_servers = Some(Arc::new(ServiceReaders { service, account: store.account.clone() }));
+            MariaDbEngine::follow(primary.clone(), options)
         }
         #[cfg(feature = "embedded-mariadb")]
         Store::EmbeddedMariaDb(path) => {
@@ -82,6 +87,7 @@ fn mariadb_options(config: &Config, caches: &Caches) -> store_mariadb::Options {
         gateway: Some(config.mariadb.gateway_name.clone().unwrap_or_else(|| default_gateway_name(config))),
         // The rows of one user's statement are not another's.
         results: caches.results.clone().filter(|_| !keeps_accounts),
+        read_servers: None,
         has_sql_clients: config.has_sql_clients(),
         keeps_accounts,
     }

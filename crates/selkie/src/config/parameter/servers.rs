@@ -3,7 +3,7 @@
 use super::Parameter;
 use crate::config::servers::{WrittenMonitor, WrittenServer};
 use crate::config::setting::Setting;
-use crate::config::value::{boolean, cluster_kind, integer, majority_of, names, path, server_address, text};
+use crate::config::value::{boolean, cluster_kind, integer, majority_of, names, path, server_address, tags, text};
 use std::time::Duration;
 
 /// The most connections that a limit can name.
@@ -50,6 +50,16 @@ pub const SERVER: &[Parameter<WrittenServer>] = &[
                 others are refused with error 1040. The server's own `max_connections` must be higher, as monitors \
                 connect too.",
         read: read!(connections_max, |raw| integer(raw, 1, CONNECTIONS_MAX).map(|max| max as usize)),
+    },
+    Parameter {
+        section: "server",
+        name: "tags",
+        flag: None,
+        kind: "list of tags",
+        default: "[]",
+        example: "[\"dc:east\", \"use:reports\"]",
+        about: "Tags of the server, by which the read preferences of MongoDB clients choose it.",
+        read: read!(tags, tags),
     },
     Parameter {
         section: "server",
