@@ -139,7 +139,7 @@ class Application:
             self.longest = max(self.longest, time.monotonic() - begun)
             counter += 1
 
-    def await_more(self, count: int = 30):
+    def await_more(self, count: int = 12):
         before = len(self.acknowledged)
         until(lambda: len(self.acknowledged) >= before + count, 40)
 
