@@ -1,4 +1,4 @@
-"""Filters of SQL services: the firewall and the query log."""
+"""Filters of SQL services: the firewall, the query log, rewriting and limits."""
 
 import json
 import signal
@@ -156,6 +156,16 @@ class Prepared:
             self.connection._read_packet()
         return self.rest()
 
+    def open(self):
+        """Executes it with a cursor."""
+        self.connection._execute_command(0x17, self.id + struct.pack("<BI", 1, 1))
+        for _ in range(self.connection._read_packet().get_all_data()[0] + 1):
+            self.connection._read_packet()
+
+    def fetch(self, count: int) -> list[bytes]:
+        self.connection._execute_command(0x1C, self.id + struct.pack("<I", count))
+        return self.rest()
+
     def rest(self) -> list[bytes]:
         found = []
         while (row := self.connection._read_packet().get_all_data())[0] != 0xFE:
@@ -262,6 +272,52 @@ def test_statements_are_rewritten(gateway, service):
         assert Prepared(connection, "SELECT a FROM old_name WHERE id = 1").columns == 2
         assert len(Prepared(connection, "SELECT a FROM old_name").execute()) == 2
         assert gateway.counters("sql-listen" if service == "short" else service)["rewritten"] >= 4
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_results_and_rates_are_limited(gateway, service):
+    name = "sql-listen" if service == "short" else service
+    three = "SELECT 1 UNION SELECT 2 UNION SELECT 3"
+    gateway.start({"few": 'kind = "limits"\nmax-rows = 2\nmax-bytes = 100\nexempt-users = ["ann"]'})
+    with gateway.connect(service, client_flag=CLIENT.MULTI_STATEMENTS) as connection:
+        assert rows(connection, "SELECT id FROM t ORDER BY id") == ((1,), (2,))
+        for _ in range(2):
+            code, message = refusal(connection, three)
+            assert code == 1226 and "'max-rows' (current value: 2) of the filter few" in message, message
+        assert "max-bytes" in refusal(connection, "SELECT REPEAT('x', 101) FROM t")[1]
+        assert refusal(connection, f"SELECT 1; {three}; SELECT 2")[0] == 1226
+        assert rows(connection, "SELECT a FROM t WHERE id = 1") == (("one",),)
+        with pytest.raises(pymysql.err.MySQLError, match="max-rows"):
+            Prepared(connection, three).execute()
+        # The rows of a cursor are counted over all of its packets.
+        cursor = Prepared(connection, three)
+        cursor.open()
+        assert len(cursor.fetch(2)) == 2
+        with pytest.raises(pymysql.err.MySQLError, match="max-rows"):
+            cursor.fetch(2)
+        with gateway.connect(service, user="ann") as exempt:
+            assert len(rows(exempt, three)) == 3
+        assert gateway.counters(name)["blocked"] == 6
+        gateway.reload({"few": 'kind = "limits"\nmax-rows = 2\nmax-bytes = 100\nwhen-exceeded = "empty"'})
+        assert rows(connection, three) == ()
+        assert rows(connection, "SELECT id FROM t ORDER BY id") == ((1,), (2,))
+        with connection.cursor() as cursor:
+            cursor.execute(f"{three}; SELECT 5")
+            assert cursor.fetchall() == () and cursor.nextset() and cursor.fetchall() == ((5,),)
+        assert Prepared(connection, three).execute() == []
+        gateway.reload({"slow": 'kind = "limits"\nstatements-per-second = 1\nwhen-too-fast = "refuse"'})
+        answers = []
+        for _ in range(5):
+            try:
+                answers.append(rows(connection, "SELECT 1"))
+            except pymysql.err.MySQLError as error:
+                assert error.args[0] == 1226 and "'statements-per-second'" in error.args[1]
+                answers.append(None)
+        assert answers[0] == ((1,),) and None in answers
+        gateway.reload({"slow": 'kind = "limits"\nstatements-per-second = 20'})
+        for _ in range(25):
+            rows(connection, "SELECT 1")
+        assert gateway.counters(name)["delayed"] > 0
 
 
 def test_errors_of_the_configuration(gateway):

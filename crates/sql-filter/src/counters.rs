@@ -11,6 +11,8 @@ pub struct Counters {
     pub reported: SharedCounter,
     /// Statements that were replaced.
     pub rewritten: SharedCounter,
+    /// Statements that had to wait.
+    pub delayed: SharedCounter,
     /// Lines that were given to a query log.
     pub logged: SharedCounter,
     /// Lines and statements that were dropped because a queue was full.
@@ -24,6 +26,7 @@ impl Counters {
             ("blocked", &self.blocked),
             ("reported", &self.reported),
             ("rewritten", &self.rewritten),
+            ("delayed", &self.delayed),
             ("logged", &self.logged),
             ("dropped", &self.dropped),
         ]

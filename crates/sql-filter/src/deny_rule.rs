@@ -176,11 +176,12 @@ mod tests {
     use crate::counters::Counters;
     use crate::filter::{Action, Client};
     use sql_classify::Lexis;
+    use std::sync::Arc;
 
     fn matches_at(rule: &str, sql: &str, user: &str, minute: u16) -> bool {
         let statement = Statement::classify(sql, Lexis::default(), false);
         let client = Client { user: user.into(), ..Client::default() };
-        let counters = Counters::default();
+        let counters = Arc::new(Counters::default());
         let call =
             Call { statement: &statement, action: Action::Query, client: &client, service: "", counters: &counters };
         DenyRule::parse(rule).unwrap().matches(&call, minute)

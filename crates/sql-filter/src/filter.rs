@@ -1,8 +1,11 @@
 //! The trait of all filters.
 
 use crate::counters::Counters;
+use crate::refusal::Refusal;
+use crate::result_set::ResultEditor;
 use crate::statement::Statement;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A step that the statements of a service pass. Called on workers: it must not block.
@@ -10,6 +13,11 @@ pub trait Filter: fmt::Debug + Send + Sync {
     /// Decides about a statement, before its server is chosen.
     fn check(&self, _call: &Call<'_>) -> Verdict {
         Verdict::Pass
+    }
+
+    /// Returns the editor of a statement's result sets. `None`: they stay as they are.
+    fn results(&self, _call: &Call<'_>) -> Option<Box<dyn ResultEditor>> {
+        None
     }
 
     /// Notes the end of a statement that has reached this filter.
@@ -27,14 +35,8 @@ pub enum Verdict {
     Refuse(Refusal),
     /// The statement is replaced by this one. COM_QUERY and COM_STMT_PREPARE alone can be.
     Replace(String),
-}
-
-/// An error that a filter sends in place of a reply.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    pub code: u16,
-    pub state: &'static str,
-    pub message: String,
+    /// The statement passes after this time.
+    Wait(Duration),
 }
 
 /// The use that a client makes of a statement.
@@ -75,7 +77,7 @@ pub struct Call<'c> {
     pub action: Action,
     pub client: &'c Client,
     pub service: &'c str,
-    pub counters: &'c Counters,
+    pub counters: &'c Arc<Counters>,
 }
 
 /// The end of a statement.
@@ -90,14 +92,11 @@ pub struct Outcome<'o> {
     pub error: Option<u16>,
 }
 
-/// ER_NONEXISTING_GRANT, by which MaxScale's filters refuse statements too.
-const DENIED: (u16, &str) = (1141, "42000");
-
-impl Refusal {
-    /// A refusal by the filter of this name. `reason`: a clause about the statement.
-    pub fn denied(client: &Client, filter: &str, reason: &str) -> Refusal {
-        let Client { user, host, .. } = client;
-        let message = format!("Access denied for user '{user}'@'{host}' by the filter {filter}: {reason}");
-        Refusal { code: DENIED.0, state: DENIED.1, message }
+impl Client {
+    /// Returns the refusal of a statement by the filter of this name. `reason`: a clause about the
+    /// statement.
+    pub fn denied(&self, filter: &str, reason: &str) -> Refusal {
+        let Client { user, host, .. } = self;
+        Refusal::denied(format!("Access denied for user '{user}'@'{host}' by the filter {filter}: {reason}"))
     }
 }

@@ -1,7 +1,7 @@
 //! A firewall: refuses statements that a rule denies, and those that are not on its allow list.
 
 use crate::allow_list::{AllowList, Learned};
-use crate::filter::{Call, Filter, Refusal, Verdict};
+use crate::filter::{Call, Filter, Verdict};
 use crate::settings::{FirewallSettings, Mode};
 use crate::statement::{Dynamic, Statement};
 use std::io;
@@ -93,7 +93,7 @@ impl Filter for Firewall {
             return Verdict::Pass;
         }
         call.counters.blocked.increment();
-        Verdict::Refuse(Refusal::denied(call.client, &self.name, &reason))
+        Verdict::Refuse(call.client.denied(&self.name, &reason))
     }
 
     fn reopen(&self) {
@@ -124,11 +124,12 @@ mod tests {
     use crate::deny_rule::DenyRule;
     use crate::filter::{Action, Client};
     use sql_classify::Lexis;
+    use std::sync::Arc;
 
-    fn check(firewall: &Firewall, user: &str, sql: &str) -> (Verdict, Counters) {
+    fn check(firewall: &Firewall, user: &str, sql: &str) -> (Verdict, Arc<Counters>) {
         let statement = Statement::classify(sql, Lexis::default(), false);
         let client = Client { user: user.into(), host: "h".into(), ..Client::default() };
-        let counters = Counters::default();
+        let counters = Arc::new(Counters::default());
         let verdict = firewall.check(&Call {
             statement: &statement,
             action: Action::Query,

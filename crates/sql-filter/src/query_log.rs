@@ -81,13 +81,14 @@ mod tests {
     use crate::filter::{Action, Client};
     use crate::statement::Statement;
     use sql_classify::Lexis;
+    use std::sync::Arc;
     use std::time::Duration;
 
     #[test]
     fn a_line_hides_literals() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
-        let counters = Counters::default();
+        let counters = Arc::new(Counters::default());
         for shows_literals in [false, true] {
             let duration_min = Duration::from_millis(1);
             let log = QueryLog::open(QueryLogSettings { path: path.clone(), shows_literals, duration_min }).unwrap();

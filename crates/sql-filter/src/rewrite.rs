@@ -131,12 +131,13 @@ mod tests {
     use super::*;
     use crate::counters::Counters;
     use crate::filter::Client;
+    use std::sync::Arc;
 
     fn rewritten(pattern: RewritePattern, replacement: &str, sql: &str, action: Action) -> Option<String> {
         let settings = RewriteSettings { pattern, replacement: replacement.into() };
         let rewrite = Rewrite::new("r".into(), &settings).unwrap();
         let statement = Statement::classify(sql, Lexis::default(), action == Action::Prepare);
-        let (client, counters) = (Client::default(), Counters::default());
+        let (client, counters) = (Client::default(), Arc::new(Counters::default()));
         let call = Call { statement: &statement, action, client: &client, service: "", counters: &counters };
         match rewrite.check(&call) {
             Verdict::Replace(text) => Some(text),

@@ -17,6 +17,7 @@ pub enum FilterKind {
     Firewall(FirewallSettings),
     QueryLog(QueryLogSettings),
     Rewrite(RewriteSettings),
+    Limits(LimitsSettings),
 }
 
 /// What a filter does with a statement that breaks its rules.
@@ -60,6 +61,22 @@ pub struct RewriteSettings {
     pub pattern: RewritePattern,
     /// The new text, with `$1` for a group of the expression or a literal of the statement.
     pub replacement: String,
+}
+
+/// The settings of limits.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LimitsSettings {
+    /// The most rows of a result set.
+    pub rows_max: Option<u64>,
+    /// The most bytes of a result set's rows.
+    pub bytes_max: Option<u64>,
+    /// A result set that exceeds a limit is empty. Otherwise it ends with an error.
+    pub empties: bool,
+    pub statements_per_second: Option<u32>,
+    /// Statements beyond the rate wait. Otherwise they are refused.
+    pub waits: bool,
+    /// Users without limits.
+    pub exempt_users: Vec<String>,
 }
 
 /// The statements that are rewritten.

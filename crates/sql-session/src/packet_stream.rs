@@ -189,9 +189,8 @@ impl PacketStream {
 
     pub async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.sent += bytes.len() as u64;
-        if let Some(gate) = &mut self.gate {
-            gate.pass(bytes);
-        }
+        let edited = self.gate.as_mut().and_then(|gate| gate.pass(bytes));
+        let bytes = edited.as_deref().unwrap_or(bytes);
         let Some(limit) = self.stalled_after else { return self.stream.write_all(bytes).await };
         for piece in bytes.chunks(SEND_BYTES) {
             timeout(limit, self.stream.write_all(piece)).await??;

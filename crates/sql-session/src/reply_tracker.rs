@@ -56,6 +56,17 @@ enum State {
     Over,
 }
 
+/// The part of a reply to which its next packet belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// The first packet of a result.
+    Head,
+    /// Definitions of columns.
+    Definitions,
+    Rows,
+    Other,
+}
+
 /// The state of a reply as far as it has arrived.
 #[derive(Debug)]
 pub struct ReplyTracker {
@@ -122,6 +133,21 @@ impl ReplyTracker {
 
     pub fn is_over(&self) -> bool {
         self.state == State::Over
+    }
+
+    /// Returns the part of the reply to which the next packet belongs.
+    pub fn phase(&self) -> Phase {
+        match self.state {
+            State::Head => Phase::Head,
+            State::Definitions { .. } => Phase::Definitions,
+            State::Rows => Phase::Rows,
+            _ => Phase::Other,
+        }
+    }
+
+    /// Returns whether a cursor has further rows, which the client may fetch.
+    pub fn has_more_to_fetch(&self) -> bool {
+        self.status.is_some_and(|status| status & CURSOR_EXISTS != 0 && status & LAST_ROW_SENT == 0)
     }
 
     /// Returns whether the reply is one plain result set, of a session in autocommit mode and

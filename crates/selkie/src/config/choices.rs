@@ -96,18 +96,37 @@ pub enum FilterKindName {
     Firewall,
     QueryLog,
     Rewrite,
+    Limits,
 }
 
 impl FilterKindName {
-    pub const ALL: [FilterKindName; 3] = [FilterKindName::Firewall, FilterKindName::QueryLog, FilterKindName::Rewrite];
+    pub const ALL: [FilterKindName; 4] =
+        [FilterKindName::Firewall, FilterKindName::QueryLog, FilterKindName::Rewrite, FilterKindName::Limits];
 
     pub fn name(self) -> &'static str {
         match self {
             FilterKindName::Firewall => "firewall",
             FilterKindName::QueryLog => "query-log",
             FilterKindName::Rewrite => "rewrite",
+            FilterKindName::Limits => "limits",
         }
     }
+}
+
+/// The reply to a statement whose result set exceeds a limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenExceeded {
+    #[default]
+    Error,
+    Empty,
+}
+
+/// The handling of statements beyond the rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenTooFast {
+    #[default]
+    Wait,
+    Refuse,
 }
 
 /// What a filter does with a statement that breaks its rules.

@@ -1,11 +1,11 @@
 //! Filters of services: sections with a name, such as `[filter.guard]`.
 
-use super::choices::{FilterKindName, FilterMode};
+use super::choices::{FilterKindName, FilterMode, WhenExceeded, WhenTooFast};
 use super::object::{Object, known};
 use super::setting::{ConfigError, Setting, value};
 use sql_filter::deny_rule::DenyRule;
 use sql_filter::rewrite::Rewrite;
-use sql_filter::settings::{FirewallSettings, QueryLogSettings, RewritePattern, RewriteSettings};
+use sql_filter::settings::{FirewallSettings, LimitsSettings, QueryLogSettings, RewritePattern, RewriteSettings};
 use sql_filter::{FilterKind, FilterSettings, Mode};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -60,6 +60,11 @@ pub struct WrittenFilter {
     pub pattern: Option<Setting<String>>,
     pub statement: Option<Setting<String>>,
     pub replacement: Option<Setting<String>>,
+    pub max_rows: Option<Setting<i64>>,
+    pub max_bytes: Option<Setting<i64>>,
+    pub when_exceeded: Option<Setting<WhenExceeded>>,
+    pub statements_per_second: Option<Setting<i64>>,
+    pub when_too_fast: Option<Setting<WhenTooFast>>,
 }
 
 /// A setting that is written, and the kinds of filters that have it.
@@ -72,9 +77,10 @@ struct OfKinds {
 impl WrittenFilter {
     /// Returns the settings that are written.
     fn written(&self) -> Vec<OfKinds> {
-        use FilterKindName::{Firewall, QueryLog, Rewrite};
+        use FilterKindName::{Firewall, Limits, QueryLog, Rewrite};
         const FIREWALL: &[FilterKindName] = &[Firewall];
         const QUERY_LOG: &[FilterKindName] = &[QueryLog];
+        const LIMITS: &[FilterKindName] = &[Limits];
         const REWRITE: &[FilterKindName] = &[Rewrite];
         fn at<T>(
             setting: &Option<Setting<T>>,
@@ -89,13 +95,18 @@ impl WrittenFilter {
             at(&self.allow_list, "allow-list", FIREWALL),
             at(&self.max_statements, "max-statements", FIREWALL),
             at(&self.deny, "deny", FIREWALL),
-            at(&self.exempt_users, "exempt-users", FIREWALL),
+            at(&self.exempt_users, "exempt-users", &[Firewall, Limits]),
             at(&self.path, "path", QUERY_LOG),
             at(&self.literals, "literals", QUERY_LOG),
             at(&self.slow_ms, "slow-ms", QUERY_LOG),
             at(&self.pattern, "pattern", REWRITE),
             at(&self.statement, "statement", REWRITE),
             at(&self.replacement, "replacement", REWRITE),
+            at(&self.max_rows, "max-rows", LIMITS),
+            at(&self.max_bytes, "max-bytes", LIMITS),
+            at(&self.when_exceeded, "when-exceeded", LIMITS),
+            at(&self.statements_per_second, "statements-per-second", LIMITS),
+            at(&self.when_too_fast, "when-too-fast", LIMITS),
         ];
         all.into_iter().flatten().collect()
     }
@@ -117,6 +128,7 @@ fn filter(object: &Object<WrittenFilter>) -> Result<FilterSettings, ConfigError>
         FilterKindName::Firewall => FilterKind::Firewall(firewall(object)?),
         FilterKindName::QueryLog => FilterKind::QueryLog(query_log(object)?),
         FilterKindName::Rewrite => FilterKind::Rewrite(rewrite(object)?),
+        FilterKindName::Limits => FilterKind::Limits(limits(object)?),
     };
     Ok(FilterSettings { name: object.name.clone(), kind })
 }
@@ -168,6 +180,37 @@ fn rewrite(object: &Object<WrittenFilter>) -> Result<RewriteSettings, ConfigErro
     let replacement = object.required(replacement, "replacement")?.value.clone();
     let settings = RewriteSettings { pattern, replacement };
     Rewrite::new(object.name.clone(), &settings).map_err(|message| setting.refuse(message))?;
+    Ok(settings)
+}
+
+fn limits(object: &Object<WrittenFilter>) -> Result<LimitsSettings, ConfigError> {
+    let written = &object.written;
+    let number = |setting: &Option<Setting<i64>>| count(setting).map(|number| number as u64);
+    let settings = LimitsSettings {
+        rows_max: number(&written.max_rows),
+        bytes_max: number(&written.max_bytes),
+        empties: value(written.when_exceeded.clone()).unwrap_or_default() == WhenExceeded::Empty,
+        statements_per_second: count(&written.statements_per_second).map(|rate| rate as u32),
+        waits: value(written.when_too_fast.clone()).unwrap_or_default() == WhenTooFast::Wait,
+        exempt_users: value(written.exempt_users.clone()).unwrap_or_default(),
+    };
+    if let Some(when) = &written.when_exceeded {
+        if settings.empties && settings.bytes_max.is_none() {
+            return Err(when.refuse("rows are held until their number is known; limit their memory by max-bytes"));
+        }
+        if settings.rows_max.is_none() && settings.bytes_max.is_none() {
+            return Err(when.refuse("there is no limit that could be exceeded; set max-rows or max-bytes"));
+        }
+    }
+    if settings.statements_per_second.is_none() {
+        if let Some(when) = &written.when_too_fast {
+            return Err(when.refuse("there is no rate; set statements-per-second"));
+        }
+        if settings.rows_max.is_none() && settings.bytes_max.is_none() {
+            let sentence = "limits nothing; set max-rows, max-bytes or statements-per-second";
+            return Err(object.refuse(format!("{} {sentence}", object.name)));
+        }
+    }
     Ok(settings)
 }
 

@@ -2,7 +2,7 @@
 
 use super::choices::{
     BackendIdentity, CacheMode, ExternalWrites, FilterKindName, FilterMode, Invalidation, Protocol, RouterKind,
-    Selects, TopologyKind,
+    Selects, TopologyKind, WhenExceeded, WhenTooFast,
 };
 use audit::{Destination, OnFailure};
 use auth::LoginMechanism;
@@ -356,6 +356,22 @@ pub fn router(raw: Raw) -> Result<RouterKind, String> {
 pub fn filter_kind(raw: Raw) -> Result<FilterKindName, String> {
     let names = FilterKindName::ALL.map(FilterKindName::name);
     one_of(raw, "a kind of filter", &names, |name| FilterKindName::ALL.into_iter().find(|kind| kind.name() == name))
+}
+
+pub fn when_exceeded(raw: Raw) -> Result<WhenExceeded, String> {
+    one_of(raw, "a reply to a statement whose result exceeds a limit", &["error", "empty"], |name| match name {
+        "error" => Some(WhenExceeded::Error),
+        "empty" => Some(WhenExceeded::Empty),
+        _ => None,
+    })
+}
+
+pub fn when_too_fast(raw: Raw) -> Result<WhenTooFast, String> {
+    one_of(raw, "what happens to statements beyond the rate", &["wait", "refuse"], |name| match name {
+        "wait" => Some(WhenTooFast::Wait),
+        "refuse" => Some(WhenTooFast::Refuse),
+        _ => None,
+    })
 }
 
 pub fn filter_mode(raw: Raw) -> Result<FilterMode, String> {

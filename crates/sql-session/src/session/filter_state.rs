@@ -1,15 +1,19 @@
 //! A session's state of its service's filters.
 
+use super::com;
 use ahash::AHashMap;
 use mariadb_wire::client_login::ClientLogin;
 use service::targets::State;
 use sql_classify::SessionSettings;
-use sql_filter::{Action, Call, Client, Pipeline, Statement};
+use sql_filter::{Action, Call, Client, Pipeline, ResultEditor, Statement};
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::watch;
+
+/// The id that stands for the statement prepared last.
+const LAST_PREPARED: u32 = u32::MAX;
 
 /// A session's state of its service's filters.
 pub struct Filtering {
@@ -20,6 +24,8 @@ pub struct Filtering {
     /// The prepared statements, by the client's ids.
     pub prepared: AHashMap<u32, Rc<Statement>>,
     pub last_prepared: u32,
+    /// The editors of open cursors, by the client's ids of their statements.
+    pub cursors: AHashMap<u32, Vec<Box<dyn ResultEditor>>>,
     /// The session's settings, until a statement may change them.
     pub settings: Option<Rc<SessionSettings>>,
     pub running: Option<Running>,
@@ -32,6 +38,8 @@ pub struct Running {
     pub started: Instant,
     /// `None`: a command without a statement.
     pub call: Option<(Rc<Statement>, Action)>,
+    /// The client's id of the prepared statement.
+    pub id: u32,
     /// So many filters have seen the statement.
     pub seen: usize,
 }
@@ -49,8 +57,8 @@ impl Filtering {
             host: peer.map_or_else(|| "localhost".to_owned(), |address| address.to_string()),
             schema: String::from_utf8_lossy(schema.unwrap_or_default()).into_owned(),
         };
-        let (prepared, last_prepared) = Default::default();
-        Filtering { states, service, pipeline, client, prepared, last_prepared, settings: None, running: None }
+        let (prepared, last_prepared, cursors) = Default::default();
+        Filtering { states, service, pipeline, client, prepared, last_prepared, cursors, settings: None, running: None }
     }
 
     /// Returns whether the service has filters now.
@@ -72,9 +80,28 @@ impl Filtering {
         Call { statement, action, client, service, counters: &pipeline.counters }
     }
 
+    /// Returns the id of the statement that an id in a command stands for.
+    pub fn statement_id(&self, number: u32) -> u32 {
+        if number == LAST_PREPARED { self.last_prepared } else { number }
+    }
+
+    /// Returns the editors of the rows that a command's reply will have.
+    pub fn editors(&mut self, running: &Running, command: u8) -> Vec<Box<dyn ResultEditor>> {
+        if command == com::STMT_FETCH {
+            return self.cursors.remove(&running.id).unwrap_or_default();
+        }
+        let Some((statement, action)) = &running.call else { return Vec::new() };
+        if *action == Action::Prepare {
+            return Vec::new();
+        }
+        let call = self.call(statement, *action);
+        self.pipeline.filters.iter().filter_map(|filter| filter.results(&call)).collect()
+    }
+
     /// Forgets what COM_RESET_CONNECTION and COM_CHANGE_USER reset.
     pub fn reset(&mut self) {
         self.prepared.clear();
+        self.cursors.clear();
         self.settings = None;
     }
 }

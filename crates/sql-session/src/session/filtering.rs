@@ -12,9 +12,7 @@ use sql_filter::{Action, Outcome, Refusal, Statement, Verdict};
 use std::io;
 use std::rc::Rc;
 use std::time::Instant;
-
-/// The id that stands for the statement prepared last.
-const LAST_PREPARED: u32 = u32::MAX;
+use tokio::time::sleep;
 
 /// The longest name of a schema, with its command.
 const SCHEMA_BYTES_MAX: usize = 256;
@@ -63,7 +61,8 @@ impl Session {
         let command = payload.first().copied().unwrap_or_default();
         let number = payload.get(1..5).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_le_bytes);
         let kind = reply_kind(command);
-        self.client.gate = kind.map(|kind| Box::new(ReplyGate::new(kind, self.login.deprecates_eof)));
+        let (deprecates_eof, is_extended) = self.form();
+        self.client.gate = kind.map(|kind| Box::new(ReplyGate::new(kind, deprecates_eof)));
         let user = self.lease.user();
         if self.filtering.client.user.as_bytes() != user {
             self.filtering.client.user = String::from_utf8_lossy(user).into_owned();
@@ -71,10 +70,21 @@ impl Session {
         let started = Instant::now();
         let schema = if command == com::INIT_DB { Some(self.peek_schema(length).await?) } else { None };
         let call = self.filtered_call(command, number, length).await?;
-        let mut running = Running { schema, started, call, seen: 0 };
+        let id = self.filtering.statement_id(number);
+        let mut running = Running { schema, started, call, id, seen: 0 };
         let refusal = self.check(&mut running).await?;
+        let editors = self.filtering.editors(&running, command);
         self.filtering.running = Some(running);
-        let Some(Refusal { code, state, message }) = refusal else { return Ok(true) };
+        let Some(Refusal { code, state, message }) = refusal else {
+            if let Some(gate) = &mut self.client.gate {
+                gate.edit(
+                    editors,
+                    is_extended,
+                    [com::STMT_EXECUTE, com::STMT_BULK_EXECUTE, com::STMT_FETCH].contains(&command),
+                );
+            }
+            return Ok(true);
+        };
         self.client.skip_command().await?;
         self.client.send(&error_packet(1, code, state, &message)).await?;
         self.end_filtered();
@@ -90,6 +100,7 @@ impl Session {
             match filter.check(&self.filtering.call(statement, *action)) {
                 Verdict::Pass => {}
                 Verdict::Refuse(refusal) => return Ok(Some(refusal)),
+                Verdict::Wait(time) => sleep(time).await,
                 Verdict::Replace(text) => {
                     if self.client.replace_statement(text.as_bytes()) {
                         let is_prepared = *action == Action::Prepare;
@@ -128,14 +139,14 @@ impl Session {
                 Some((Rc::new(self.filtered_statement(&sql, is_prepared).await?), action))
             }
             com::STMT_EXECUTE | com::STMT_BULK_EXECUTE => {
-                let id = if number == LAST_PREPARED { self.filtering.last_prepared } else { number };
-                let known = self.filtering.prepared.get(&id).cloned();
+                let known = self.filtering.prepared.get(&self.filtering.statement_id(number)).cloned();
                 Some((known.unwrap_or_else(unknown), Action::Execute))
             }
             // They send rows of any table.
             com::BINLOG_DUMP | com::TABLE_DUMP => Some((unknown(), Action::Query)),
             com::STMT_CLOSE => {
                 self.filtering.prepared.remove(&number);
+                self.filtering.cursors.remove(&number);
                 None
             }
             com::CHANGE_USER | com::RESET_CONNECTION => {
@@ -201,7 +212,12 @@ impl Session {
     fn end_filtered(&mut self) {
         let gate = self.client.gate.take();
         let Some(running) = self.filtering.running.take() else { return };
-        let Some(reply) = gate.map(|gate| gate.reply) else { return };
+        let Some(mut gate) = gate else { return };
+        let editors = gate.take_editors();
+        if gate.has_cursor() {
+            self.filtering.cursors.insert(running.id, editors);
+        }
+        let reply = gate.reply;
         self.note_filtered(&running, &reply);
         let Some((statement, action)) = &running.call else { return };
         let server = match self.split.as_ref().and_then(|split| split.last_replica.as_deref()) {
@@ -213,7 +229,7 @@ impl Session {
             duration: running.started.elapsed(),
             server: has_reached_server.then_some(server),
             rows: reply.rows,
-            error: reply.error,
+            error: gate.refusal.or(reply.error),
         };
         for filter in self.filtering.pipeline.filters.iter().take(running.seen) {
             filter.finished(&self.filtering.call(statement, *action), &outcome);

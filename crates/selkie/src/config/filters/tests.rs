@@ -45,6 +45,14 @@ fn errors_name_their_lines() {
         ("[filter.g]\nkind = \"firewall\"\nmode = \"learn\"", "7: a filter that learns needs a file"),
         ("[filter.g]\nkind = \"firewall\"\ndeny = [\"tabel t\"]", "7: deny: \"tabel\" is no condition of a rule"),
         ("[filter.g]\nkind = \"firewall\"\ndeny = [\"user a\"]\nmax-statements = 5", "8: max-statements limits"),
+        ("[filter.l]\nkind = \"limits\"", "5: l limits nothing"),
+        ("[filter.l]\nkind = \"limits\"\nmax-rows = -1", "7: max-rows: "),
+        ("[filter.l]\nkind = \"limits\"\nmax-rows = 1\nwhen-exceeded = \"empty\"", "8: rows are held"),
+        ("[filter.l]\nkind = \"limits\"\nmax-rows = 1\nwhen-too-fast = \"wait\"", "8: there is no rate"),
+        (
+            "[filter.l]\nkind = \"limits\"\nstatements-per-second = 1\nwhen-exceeded = \"error\"",
+            "8: there is no limit that could be exceeded",
+        ),
         ("[filter.r]\nkind = \"rewrite\"\nreplacement = \"x\"", "5: r has no pattern and no statement"),
         ("[filter.r]\nkind = \"rewrite\"\npattern = \"a\"", "5: r has no replacement"),
         (

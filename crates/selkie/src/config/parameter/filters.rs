@@ -3,7 +3,9 @@
 use super::Parameter;
 use crate::config::filters::WrittenFilter;
 use crate::config::setting::Setting;
-use crate::config::value::{boolean, deny_rules, filter_kind, filter_mode, integer, path, text, users};
+use crate::config::value::{
+    boolean, deny_rules, filter_kind, filter_mode, integer, path, text, users, when_exceeded, when_too_fast,
+};
 
 /// `[filter.NAME]`.
 pub const FILTER: &[Parameter<WrittenFilter>] = &[
@@ -11,7 +13,7 @@ pub const FILTER: &[Parameter<WrittenFilter>] = &[
         section: "filter",
         name: "kind",
         flag: None,
-        kind: "firewall, query-log or rewrite",
+        kind: "firewall, limits, query-log or rewrite",
         default: "# none: it must be set",
         example: "\"firewall\"",
         about: "What the filter does. Each kind has settings of its own: another kind's are errors.",
@@ -66,7 +68,7 @@ pub const FILTER: &[Parameter<WrittenFilter>] = &[
         kind: "list of users",
         default: "# none",
         example: "[\"admin\"]",
-        about: "Of a `firewall`: users whose statements are not checked.",
+        about: "Of a `firewall` or `limits`: users that the filter does not apply to.",
         read: read!(exempt_users, users),
     },
     Parameter {
@@ -131,5 +133,56 @@ pub const FILTER: &[Parameter<WrittenFilter>] = &[
         about: "Of a `rewrite`: the new text. `$1` is the first group of `pattern`, or the first literal of `statement`. \
                 `$$` is a dollar sign.",
         read: read!(replacement, |raw| text(raw, "a text")),
+    },
+    Parameter {
+        section: "filter",
+        name: "max-rows",
+        flag: None,
+        kind: "number, from 0",
+        default: "# none",
+        example: "10000",
+        about: "Of `limits`: the most rows of a result set.",
+        read: read!(max_rows, |raw| integer(raw, 0, i64::MAX)),
+    },
+    Parameter {
+        section: "filter",
+        name: "max-bytes",
+        flag: None,
+        kind: "bytes, from 0",
+        default: "# none",
+        example: "1000000",
+        about: "Of `limits`: the most bytes of a result set's rows.",
+        read: read!(max_bytes, |raw| integer(raw, 0, i64::MAX)),
+    },
+    Parameter {
+        section: "filter",
+        name: "when-exceeded",
+        flag: None,
+        kind: "error or empty",
+        default: "\"error\"",
+        example: "\"empty\"",
+        about: "Of `limits`: whether a result set that exceeds a limit ends with an error, or has no rows. For the \
+                latter its rows are held in memory, so `max-bytes` must be set.",
+        read: read!(when_exceeded, when_exceeded),
+    },
+    Parameter {
+        section: "filter",
+        name: "statements-per-second",
+        flag: None,
+        kind: "number, from 1 to 1000000",
+        default: "# none",
+        example: "100",
+        about: "Of `limits`: the most statements that each user may execute in a second, in all sessions together.",
+        read: read!(statements_per_second, |raw| integer(raw, 1, 1_000_000)),
+    },
+    Parameter {
+        section: "filter",
+        name: "when-too-fast",
+        flag: None,
+        kind: "wait or refuse",
+        default: "\"wait\"",
+        example: "\"refuse\"",
+        about: "Of `limits`: whether statements beyond the rate wait, up to 10 seconds, or are refused.",
+        read: read!(when_too_fast, when_too_fast),
     },
 ];

@@ -84,7 +84,7 @@ impl Session {
 
 impl Session {
     /// Returns how the client expects result sets: without EOF packets, and with extended types.
-    pub(super) fn form(&self) -> (bool, bool) {
+    pub fn form(&self) -> (bool, bool) {
         (self.login.deprecates_eof, self.login.capabilities[4] & EXTENDED_METADATA != 0)
     }
 }
