@@ -108,6 +108,22 @@ def test_slice(store, mongod):
     assert "p99 at most 5 medians" in printed and "Selkie, MariaDB" in printed
 
 
+def test_transfers(store, mongod):
+    if store != "embedded":
+        pytest.skip("it is measured on the embedded store")
+    printed = bench("transfers", "--seconds", "0.5", "--rounds", "1", "--connections", "4", *mongod)
+    assert "4 connections, 0 conflicts | Selkie, embedded" in re.sub(" +", " ", printed)
+    bench("transfers", "--seconds", "0.5", "--rounds", "1", "--connections", "4", "--accounts", "2", "--shared")
+
+
+def test_streams(store, mongod):
+    if store != "embedded":
+        pytest.skip("it is measured on the embedded store")
+    streams = ["--streams", "0", "--streams", "20", "--events", "20"]
+    printed = bench("streams", "--seconds", "0.5", "--rounds", "1", *streams, *mongod)
+    assert "arrival of an event" in printed and "20 streams" in printed and "no log" in printed
+
+
 def test_sql(store, gateway):
     if store != "mariadb":
         pytest.skip("there is no SQL without MariaDB")

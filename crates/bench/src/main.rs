@@ -8,8 +8,9 @@
 //! [`mod@aggregate`], [`memory`], [`indexes`], [`wekan`], and [`compare`], which runs all of these
 //! on servers that it starts. For caches, [`hit_rate`] measures hit rates, [`invalidation_cost`]
 //! the cost of a write, and [`hit_cost`] the cost of a hit, compared with a [`replay_server`].
-//! [`mod@slice`] updates arrays, [`mod@kv`] measures the cost of protocols, [`mod@sql`] sends
-//! SELECTs. [`mod@published`] runs the published experiments and writes a report.
+//! [`mod@slice`] updates arrays, [`transfers`] measures transactions, and [`streams`] change
+//! streams. [`mod@kv`] measures the cost of protocols, [`mod@sql`] sends SELECTs.
+//! [`mod@published`] runs the published experiments and writes a report.
 
 mod aggregate;
 mod cars;
@@ -29,6 +30,8 @@ mod replay_server;
 mod round_robin;
 mod slice;
 mod sql;
+mod streams;
+mod transfers;
 mod wekan;
 
 use clap::Parser;
@@ -81,6 +84,11 @@ enum Experiment {
     /// Comments pushed to posts that keep the latest ten, each acknowledged from the disk:
     /// throughput and latency
     Slice(slice::SliceArgs),
+    /// Transfers between two accounts, each a transaction of two updates: throughput, latency and
+    /// conflicts
+    Transfers(transfers::TransfersArgs),
+    /// Change streams: the time until an event arrives, and the cost of many streams
+    Streams(streams::StreamsArgs),
     /// SELECTs of single rows, directly and through Selkie with and without its cache, over a
     /// growing number of connections
     Sql(sql::SqlArgs),
@@ -109,6 +117,8 @@ fn run(experiment: Experiment) -> anyhow::Result<()> {
         Experiment::Kv(args) => kv::run(&args),
         Experiment::CountCalls(args) => kv::count_calls(&args),
         Experiment::Slice(args) => slice::run(&args),
+        Experiment::Transfers(args) => transfers::run(&args),
+        Experiment::Streams(args) => streams::run(&args),
         Experiment::Sql(args) => sql::run(&args),
         Experiment::Report(args) => published::run(&args),
     }
