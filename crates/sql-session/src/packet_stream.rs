@@ -207,6 +207,9 @@ impl PacketStream {
                 self.fill().await?;
             }
             let used = reply.feed(self.bytes());
+            if reply.requests_file {
+                return Err(io::ErrorKind::InvalidData.into());
+            }
             taken = taken.filter(|taken| taken.len() + used <= limit);
             if let Some(taken) = &mut taken {
                 taken.extend_from_slice(self.bytes().get(..used).unwrap_or_default());
@@ -243,25 +246,48 @@ impl PacketStream {
         self.take_command(Some(to)).await
     }
 
-    async fn take_command(&mut self, mut to: Option<&mut PacketStream>) -> io::Result<()> {
+    /// Forwards a file that the server has requested: packets, of which an empty one is the last.
+    /// Only some bytes of it are held at a time. `number`: the sequence number of the first packet.
+    pub async fn forward_file(&mut self, to: &mut PacketStream, mut number: u8) -> io::Result<()> {
+        let mut continues = false;
         loop {
-            let (length, _) = self.peek(0).await?;
-            let mut left = 4 + length;
-            while left > 0 {
-                if self.bytes().is_empty() {
-                    self.fill_soon().await?;
-                }
-                let some = self.bytes().len().min(left);
-                if let Some(to) = &mut to {
-                    to.send(self.bytes().get(..some).unwrap_or_default()).await?;
-                }
-                self.consume(some);
-                left -= some;
-            }
-            if length < PACKET_MAX {
+            let length = self.take_packet(&mut Some(to), number).await?;
+            if length == 0 && !continues {
                 return Ok(());
             }
+            continues = length == PACKET_MAX;
+            number = number.wrapping_add(1);
         }
+    }
+
+    async fn take_command(&mut self, mut to: Option<&mut PacketStream>) -> io::Result<()> {
+        let mut number = 0_u8;
+        while self.take_packet(&mut to, number).await? == PACKET_MAX {
+            number = number.wrapping_add(1);
+        }
+        Ok(())
+    }
+
+    /// Takes a packet, and forwards it with a sequence number: clients that compress number frames
+    /// instead. Returns the length of its payload.
+    async fn take_packet(&mut self, to: &mut Option<&mut PacketStream>, number: u8) -> io::Result<usize> {
+        let (length, _) = self.peek(0).await?;
+        if let Some(byte) = self.bytes_mut().get_mut(3) {
+            *byte = number;
+        }
+        let mut left = 4 + length;
+        while left > 0 {
+            if self.bytes().is_empty() {
+                self.fill_soon().await?;
+            }
+            let some = self.bytes().len().min(left);
+            if let Some(to) = to {
+                to.send(self.bytes().get(..some).unwrap_or_default()).await?;
+            }
+            self.consume(some);
+            left -= some;
+        }
+        Ok(length)
     }
 }
 

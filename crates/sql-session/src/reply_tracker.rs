@@ -5,6 +5,11 @@
 
 use mariadb_wire::{END, ERR, OK};
 
+/// Begins the packet by which the server requests a file of LOAD DATA LOCAL.
+const FILE_REQUEST: u8 = 0xFB;
+/// The code of an error packet that reports how far a statement has come.
+const PROGRESS: [u8; 2] = [0xFF; 2];
+
 pub const IN_TRANSACTION: u16 = 0x0001;
 pub const AUTOCOMMIT: u16 = 0x0002;
 const MORE_RESULTS: u16 = 0x0008;
@@ -80,6 +85,12 @@ pub struct ReplyTracker {
     head: [u8; HEAD_BYTES],
     head_bytes: usize,
     length: usize,
+    /// The server has requested a file of the client, and goes on when it has it.
+    pub requests_file: bool,
+    /// The sequence number of the packet after the last one.
+    pub next_number: u8,
+    /// The client got something before the reply: a report of progress, or the request for a file.
+    pub has_interim: bool,
     /// The session's status flags; `None` after an error, which has none.
     pub status: Option<u16>,
     pub failed: bool,
@@ -118,6 +129,9 @@ impl ReplyTracker {
             head: [0; HEAD_BYTES],
             head_bytes: 0,
             length: 0,
+            requests_file: false,
+            next_number: 0,
+            has_interim: false,
             status: None,
             failed: false,
             error: None,
@@ -156,13 +170,16 @@ impl ReplyTracker {
         let flags = IN_TRANSACTION | AUTOCOMMIT | STATE_CHANGED | CURSOR_EXISTS;
         !self.failed
             && !self.warned
+            && !self.has_interim
             && self.result_sets == 1
             && self.status.is_some_and(|status| status & flags == AUTOCOMMIT)
     }
 
-    /// Parses the next bytes. Returns how many of them belong to this reply.
+    /// Parses the next bytes. Returns how many of them belong to this reply; those up to a request
+    /// for a file, if there is one.
     pub fn feed(&mut self, bytes: &[u8]) -> usize {
         let mut rest = bytes;
+        self.requests_file = false;
         while self.state != State::Over {
             if self.header_bytes < 4 {
                 let Some((&byte, behind)) = rest.split_first() else { break };
@@ -170,7 +187,8 @@ impl ReplyTracker {
                 self.header[self.header_bytes] = byte;
                 self.header_bytes += 1;
                 if self.header_bytes == 4 {
-                    let [a, b, c, _] = self.header;
+                    let [a, b, c, number] = self.header;
+                    self.next_number = number.wrapping_add(1);
                     let length = u32::from_le_bytes([a, b, c, 0]) as usize;
                     self.left = length;
                     self.continues = length == PACKET_MAX;
@@ -196,12 +214,19 @@ impl ReplyTracker {
                 self.state = self.next(&head[..self.head_bytes], length);
                 (self.head_bytes, self.length) = (0, 0);
             }
+            if self.requests_file {
+                break;
+            }
         }
         bytes.len() - rest.len()
     }
 
     fn next(&mut self, head: &[u8], length: usize) -> State {
         let first = head.first().copied();
+        if first == Some(ERR) && head.get(1..3) == Some(&PROGRESS) {
+            self.has_interim = true;
+            return self.state;
+        }
         if first == Some(ERR) && !matches!(self.state, State::Definitions { .. } | State::PreparedDefinitions { .. }) {
             (self.failed, self.status) = (true, None);
             self.error = head.get(1..3).and_then(|code| code.try_into().ok()).map(u16::from_le_bytes);
@@ -220,6 +245,10 @@ impl ReplyTracker {
                 Some(OK) => {
                     self.note_ok(head);
                     self.after_result()
+                }
+                Some(FILE_REQUEST) => {
+                    (self.requests_file, self.has_interim) = (true, true);
+                    State::Head
                 }
                 _ => {
                     self.result_sets += 1;
@@ -366,6 +395,20 @@ mod tests {
             let used: usize = bytes.chunks(chunk).map(|bytes| reply.feed(bytes)).sum();
             assert_eq!((used, reply.is_over(), reply.status), (bytes.len() - 4, true, Some(2)), "{chunk}");
         }
+    }
+
+    #[test]
+    fn a_reply_continues_after_a_file_and_reports_of_progress() {
+        let report = packet(1, b"\xff\xff\xff\x01\x01\x02\0\0\0\x04copy");
+        let request = packet(2, b"\xfbpeople.csv");
+        let ok = packet(9, &[OK, 3, 0, 2, 0, 0, 0]);
+        let bytes = [report, request].concat();
+        let mut reply = ReplyTracker::new(ReplyKind::Results, false);
+        assert_eq!(reply.feed(&[&bytes[..], b"rest"].concat()), bytes.len());
+        assert!(reply.requests_file && !reply.is_over());
+        assert_eq!(reply.feed(&ok), ok.len());
+        assert!(!reply.requests_file && reply.is_over() && !reply.failed && !reply.is_cacheable());
+        assert_eq!(reply.affected_rows, 3);
     }
 
     #[test]

@@ -548,6 +548,9 @@ impl Session {
             }
             self.client.send(bytes).await?;
             self.server.consume(used);
+            if reply.requests_file {
+                self.client.forward_file(&mut self.server, reply.next_number).await?;
+            }
         }
         self.server_used = Instant::now();
         Ok(())

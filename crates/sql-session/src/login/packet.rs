@@ -7,10 +7,10 @@ use mariadb_wire::{Capabilities, ERR};
 pub const PACKET_BYTES_MAX: usize = 1 << 20;
 
 /// The capabilities that both sides may negotiate: no TLS (which each side has for itself), no
-/// compression, no LOCAL INFILE, no progress reports and no omitted metadata.
-pub const ALLOWED: u32 = !(1 << 5 | 1 << 7 | 1 << 11 | 1 << 25 | 1 << 26 | 1 << 27);
-/// MariaDB's extended capabilities: bulk operations and extended metadata.
-pub const ALLOWED_EXTENDED: u32 = 1 << 2 | 1 << 3;
+/// compression, no obsolete forms of progress reports and no omitted metadata.
+pub const ALLOWED: u32 = !(1 << 5 | 1 << 11 | 1 << 25 | 1 << 26 | 1 << 27);
+/// MariaDB's extended capabilities: progress reports, bulk operations and extended metadata.
+pub const ALLOWED_EXTENDED: u32 = 1 | 1 << 2 | 1 << 3;
 
 pub const LONG_PASSWORD: u32 = 1;
 const PROTOCOL_41: u32 = 1 << 9;

@@ -106,6 +106,13 @@ pub async fn forward(
         client.send(bytes).await.map_err(Failure::Client)?;
         has_begun |= used > 0;
         server.consume(used);
+        if reply.requests_file {
+            tokio::select! {
+                biased;
+                sent = client.forward_file(server, reply.next_number) => sent.map_err(Failure::Client)?,
+                reason = assignment.end_now() => return Err(Failure::lost(reason, true)),
+            }
+        }
     }
     Ok(())
 }

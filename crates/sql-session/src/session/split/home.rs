@@ -128,7 +128,11 @@ impl Session {
             reply.status = self.ask_status(split).await;
         }
         let step = match reply.status {
-            Some(status) => split.step(command, status, was_in_transaction),
+            Some(status) => match split.step(command, status, was_in_transaction) {
+                // Neither the file nor the reports would come again.
+                Step::Begins | Step::Continues if reply.has_interim => Step::Unrepeatable,
+                step => step,
+            },
             None if was_in_transaction => Step::Unrepeatable,
             None => Step::Outside,
         };
