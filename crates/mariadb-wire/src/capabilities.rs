@@ -14,6 +14,10 @@ impl Capabilities {
     /// `affected rows` counts the rows found, not those changed.
     pub const FOUND_ROWS: Capabilities = Capabilities(1 << 1);
     pub const CONNECT_WITH_DB: Capabilities = Capabilities(1 << 3);
+    /// Packets travel in compressed frames after the login.
+    pub const COMPRESS: Capabilities = Capabilities(1 << 5);
+    /// The client may be asked for a file (LOAD DATA LOCAL).
+    pub const LOCAL_FILES: Capabilities = Capabilities(1 << 7);
     pub const PROTOCOL_41: Capabilities = Capabilities(1 << 9);
     pub const TLS: Capabilities = Capabilities(1 << 11);
     pub const TRANSACTIONS: Capabilities = Capabilities(1 << 13);

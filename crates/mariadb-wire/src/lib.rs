@@ -6,8 +6,9 @@
 //! unchecked length.
 //!
 //! One file per packet, in the order in which a connection uses them: [`packet`] (framing),
-//! [`handshake`] and [`handshake_response`] (with [`capabilities`]; [`client_login`] decodes the
-//! latter for gateways), [`auth`] and [`auth_switch`],
+//! [`compressed`] (the frames of connections that compress), [`handshake`] and
+//! [`handshake_response`] (with [`capabilities`]; [`client_login`] decodes the latter for
+//! gateways), [`auth`] and [`auth_switch`],
 //! the commands [`com`], [`com_stmt_execute`] and [`com_stmt_bulk_execute`], and the replies
 //! [`ok`], [`err`], [`prepare_ok`], [`column_definition`], [`result_set`], [`row`]. [`binlog`] has
 //! the packets of replication.
@@ -23,6 +24,7 @@ pub mod column_definition;
 pub mod com;
 pub mod com_stmt_bulk_execute;
 pub mod com_stmt_execute;
+pub mod compressed;
 pub mod err;
 pub mod handshake;
 pub mod handshake_response;

@@ -80,6 +80,7 @@ pub async fn log_in(
     client.send(&packet).await?;
     let Some(mut login) = receive_login(client, audited, context).await? else { return Ok(None) };
     let number = packet::number(&login);
+    let asks_for = client_login::capabilities(login.get(4..).unwrap_or_default()).unwrap_or_default();
     let Some(capabilities) = packet::mask_login(&mut login, config.is_some()) else {
         let sentence = "Bad handshake: clients are of MySQL 4.1 or later, and TLS is used only if it is offered";
         return refuse_attempt(client, audited, number, BAD_HANDSHAKE, sentence).await;
@@ -123,6 +124,12 @@ pub async fn log_in(
     let Finished::LoggedIn(status) = parties.finish(attempt, account.plugin, deprecates_eof).await? else {
         return Ok(None);
     };
+    if asks_for.contains(Capabilities::COMPRESS) {
+        if !parties.client.bytes().is_empty() {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        parties.client.stream.compress();
+    }
     let proof = parties.proof;
     lease.set_user(account.user);
     let Greeting { session, server_version, .. } = greeting;

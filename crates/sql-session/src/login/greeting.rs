@@ -1,6 +1,6 @@
 //! The server's first packet, as the client gets it.
 
-use super::packet::{ALLOWED, ALLOWED_EXTENDED, LONG_PASSWORD, TLS, mask};
+use super::packet::{ALLOWED, ALLOWED_EXTENDED, COMPRESS, LONG_PASSWORD, TLS, mask};
 
 /// Facts of the server's greeting.
 #[derive(Debug, PartialEq, Eq)]
@@ -13,8 +13,8 @@ pub struct Greeting {
 }
 
 impl Greeting {
-    /// Clears capabilities in the packet, and offers TLS if the gateway does. Returns `None` if the
-    /// packet is an error.
+    /// Clears capabilities in the packet, and offers compression, and TLS if the gateway does.
+    /// Returns `None` if the packet is an error.
     pub fn adapt(packet: &mut [u8], offers_tls: bool) -> Option<Greeting> {
         let payload = packet.get_mut(4..)?;
         if *payload.first()? != 10 {
@@ -27,7 +27,7 @@ impl Greeting {
         let session = u32::from_le_bytes(*payload.get(version_end + 1..)?.first_chunk()?);
         let [low, high] = [at, at + 5].map(|at| Some(u16::from_le_bytes([*payload.get(at)?, *payload.get(at + 1)?])));
         let offered = u32::from(low?) | u32::from(high?) << 16;
-        let [a, b, c, d] = (offered & ALLOWED | if offers_tls { TLS } else { 0 }).to_le_bytes();
+        let [a, b, c, d] = (offered & ALLOWED | COMPRESS | if offers_tls { TLS } else { 0 }).to_le_bytes();
         payload.get_mut(at..at + 2)?.copy_from_slice(&[a, b]);
         payload.get_mut(at + 5..at + 7)?.copy_from_slice(&[c, d]);
         if offered & LONG_PASSWORD == 0 {

@@ -6,8 +6,8 @@ use mariadb_wire::{Capabilities, ERR};
 /// The longest packet of a login.
 pub const PACKET_BYTES_MAX: usize = 1 << 20;
 
-/// The capabilities that both sides may negotiate: no TLS (which each side has for itself), no
-/// compression, no obsolete forms of progress reports and no omitted metadata.
+/// The capabilities that both sides may negotiate: no TLS and no compression (which each side has
+/// for itself), no obsolete forms of progress reports and no omitted metadata.
 pub const ALLOWED: u32 = !(1 << 5 | 1 << 11 | 1 << 25 | 1 << 26 | 1 << 27);
 /// MariaDB's extended capabilities: progress reports, bulk operations and extended metadata.
 pub const ALLOWED_EXTENDED: u32 = 1 | 1 << 2 | 1 << 3;
@@ -16,6 +16,8 @@ pub const LONG_PASSWORD: u32 = 1;
 const PROTOCOL_41: u32 = 1 << 9;
 /// Whether bytes of TLS follow the packet or precede it.
 pub const TLS: u32 = Capabilities::TLS.0 as u32;
+/// Offered to every client, and used with no server.
+pub const COMPRESS: u32 = Capabilities::COMPRESS.0 as u32;
 
 /// Returns the sequence number of a packet.
 pub fn number(packet: &[u8]) -> u8 {
