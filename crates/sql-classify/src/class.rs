@@ -24,8 +24,15 @@ impl Class {
         Class { text, lexis, context, statement: OnceCell::new(), facts: OnceCell::new() }
     }
 
+    /// Computes the class of a canonical form.
+    pub fn computed(form: String, context: ParseContext) -> Class {
+        let class = Class::new(form.into(), CANONICAL_LEXIS, context);
+        class.facts();
+        class
+    }
+
     /// The class of texts that cannot be read as the server reads them.
-    fn unclear(sql: &[u8], context: ParseContext) -> Class {
+    pub fn unclear(sql: &[u8], context: ParseContext) -> Class {
         let text = String::from_utf8_lossy(sql);
         let class = Class::new("".into(), Lexis::default(), context);
         let _ = class.statement.set(Statement { is_delayed: is_delayed(&text), ..Statement::unknown() });
@@ -59,7 +66,7 @@ pub struct ClassCache {
 const FORMS_MAX: usize = 2048;
 
 /// Longer forms are not cached.
-const FORM_BYTES_MAX: usize = 4 << 10;
+pub const FORM_BYTES_MAX: usize = 4 << 10;
 
 /// The forms used since the last generation was full, and those of the one before.
 #[derive(Debug, Default)]

@@ -32,7 +32,8 @@ pub mod tokens;
 pub mod words;
 pub mod write_effects;
 
-pub use class::{Class, ClassCache};
+pub use canonical::Canonicalizer;
+pub use class::{Class, ClassCache, FORM_BYTES_MAX};
 pub use diagnostics::{DiagnosticsKept, DiagnosticsUse};
 pub use effects::{Effects, SessionEffect, Writes};
 pub use facts::{Facts, PrimaryReason, SessionState, TransactionEffect};

@@ -3,6 +3,7 @@
 mod awaited;
 mod cached_select;
 mod catch_up;
+mod classification;
 mod com;
 mod filter_state;
 mod filtering;
@@ -43,8 +44,7 @@ use server::sql_statistics::SqlStatistics;
 use service::{Assignment, ConnectError};
 use sql_classify::statement::STATEMENT_BYTES_MAX;
 use sql_classify::{
-    CacheSwitch, Charset, Class, ClassCache, DiagnosticsKept, DiagnosticsUse, DoubleQuotes, Lexis, ParseContext,
-    StatementKind,
+    CacheSwitch, Charset, ClassCache, DiagnosticsKept, DiagnosticsUse, DoubleQuotes, Lexis, ParseContext, StatementKind,
 };
 use std::cell::RefCell;
 use std::io;
@@ -459,12 +459,6 @@ impl Session {
             self.add_text_prepared(name, text).await?;
         }
         Ok(())
-    }
-
-    /// Returns the class of a text.
-    pub async fn class(&mut self, sql: &[u8], is_prepared: bool) -> io::Result<Rc<Class>> {
-        let lexis = self.lexis(sql).await?;
-        Ok(self.classes.borrow_mut().class(sql, lexis, self.parse_context(is_prepared)))
     }
 
     /// Returns the settings of the server's lexer, as far as this text depends on them.

@@ -174,7 +174,7 @@ impl Session {
         }
         let lexis = if can_ask { self.lexis(sql).await? } else { self.known_lexis() };
         self.filtering.settings = self.settings.clone();
-        let class = self.classes.borrow_mut().class(sql, lexis, self.parse_context(is_prepared));
+        let class = self.class_by(sql, lexis, is_prepared).await;
         Ok(Statement::new(sql, lexis, class))
     }
 

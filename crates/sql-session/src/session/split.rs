@@ -234,7 +234,7 @@ impl Session {
             true => self.lexis(sql).await?,
             false => self.known_lexis(),
         };
-        let class = self.classes.borrow_mut().class(sql, lexis, self.parse_context(false));
+        let class = self.class_by(sql, lexis, false).await;
         let text = std::str::from_utf8(sql).unwrap_or_default();
         let hints = hints(text, lexis);
         let route = route(class.statement(), class.facts(), hints.route, split.situation());

@@ -1,6 +1,6 @@
 //! The hints in the comments of a statement.
 
-use memchr::memchr3;
+use memchr::memchr2_iter;
 use sql_classify::scanner::Scanner;
 use sql_classify::{Hint, Lexis, RouteHint};
 
@@ -16,11 +16,25 @@ pub struct Hints<'t> {
     pub lag_max_seconds: Option<u64>,
 }
 
+/// The names with which hints begin, with the place of their rarest letter.
+const ADDRESSEES: [(&str, usize); 2] = [("selkie", 3), ("maxscale", 2)];
+
+/// Returns whether a text contains a name, in any case.
+fn mentions(text: &str, &(name, at): &(&str, usize)) -> bool {
+    let (bytes, name) = (text.as_bytes(), name.as_bytes());
+    let Some(letter) = name.get(at) else { return false };
+    memchr2_iter(*letter, letter.to_ascii_uppercase(), bytes).any(|found| {
+        let start = found.checked_sub(at);
+        let word = start.and_then(|start| bytes.get(start..start + name.len()));
+        word.is_some_and(|word| word.eq_ignore_ascii_case(name))
+    })
+}
+
 /// Returns the hints in the comments of a text; of several of a kind, the last.
 pub fn hints(text: &str, lexis: Lexis) -> Hints<'_> {
     let mut hints = Hints::default();
-    // Most statements have no comment.
-    if memchr3(b'/', b'#', b'-', text.as_bytes()).is_none() {
+    // Most statements have no comment for a gateway.
+    if ADDRESSEES.iter().all(|addressee| !mentions(text, addressee)) {
         return hints;
     }
     let mut scanner = Scanner::new(text, lexis);

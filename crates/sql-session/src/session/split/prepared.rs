@@ -33,7 +33,7 @@ impl Session {
         let (mut class, mut change) = (None, StateChange::Bind("it has prepared a long statement"));
         if sql.len() <= STATEMENT_BYTES_MAX {
             let lexis = if split.detached.is_none() { self.lexis(sql).await? } else { self.known_lexis() };
-            let found = self.classes.borrow_mut().class(sql, lexis, self.parse_context(true));
+            let found = self.class_by(sql, lexis, true).await;
             change = StateChange::of(std::str::from_utf8(sql).unwrap_or_default(), lexis, found.facts());
             // Its settings may be parameters.
             if matches!(change, StateChange::Carry { .. }) {
