@@ -9,12 +9,14 @@ PATIENCE_S = 60
 
 
 class Follower:
-    """Follows the collection of a workload, and resumes behind the last event by itself: the
-    driver's own resumption is not enough when a server is away for long."""
+    """Follows a collection, and resumes behind the last event by itself: the driver's own
+    resumption is not enough when a server is away for long. `changes_of` returns the parts of an
+    event to collect."""
 
-    def __init__(self, connect, database: str):
-        self.connect, self.database = connect, database
-        self.events: list[tuple[int, int]] = []
+    def __init__(self, connect, database: str, collection: str = "lists", changes_of=None):
+        self.connect, self.database, self.collection = connect, database, collection
+        self.changes_of = changes_of or element_of
+        self.events: list = []
         self.resumed = 0
         self.failure: BaseException | None = None
         self.is_open = threading.Event()
@@ -31,7 +33,7 @@ class Follower:
     def run(self):
         try:
             with self.connect(serverSelectionTimeoutMS=2000, retryReads=False) as client:
-                self.follow(client[self.database].lists)
+                self.follow(client[self.database][self.collection])
         except BaseException as error:  # noqa: BLE001  whatever it is, the test has to see it
             self.failure = error
 
@@ -51,15 +53,15 @@ class Follower:
                         deadline = time.monotonic() + PATIENCE_S
                         if event["documentKey"]["_id"] == "end":
                             return
-                        self.events += element_of(event)
+                        self.events += self.changes_of(event)
             except PyMongoError:
                 if time.monotonic() > deadline:
                     raise
                 self.resumed += 1
                 time.sleep(0.02)
 
-    def finish(self, collection) -> list[tuple[int, int]]:
-        """Returns the events, when that of a last change has arrived."""
+    def finish(self, collection) -> list:
+        """Makes a last change, and returns all changes before it when its event has arrived."""
         collection.update_one({"_id": "end"}, {"$set": {"last": "end"}}, upsert=True)
         self.thread.join(PATIENCE_S)
         assert self.failure is None, self.failure
