@@ -10,6 +10,7 @@ import pytest
 from bson import Binary, Int64
 from pymongo.errors import ConnectionFailure, OperationFailure
 
+from support.clock import Clock
 from support.mongod import MongodReplicaSet
 from support.selkie import SelkieServer
 from support.wire import Wire
@@ -465,6 +466,24 @@ def test_a_transaction_has_a_life_time(own_selkie):
     assert sessions.run(FIND)["cursor"]["firstBatch"] == [{"_id": 1, "x": 2}]
     counts = sessions.run({"serverStatus": 1}, "admin")["transactions"]
     assert (counts["currentOpen"], counts["totalStarted"], counts["totalAborted"]) == (0, 4, 4)
+    sessions.close()
+
+
+@pytest.mark.parametrize("leap_s", [-7200, 7200])
+def test_the_life_time_does_not_depend_on_the_time_of_day(own_selkie, leap_s):
+    """A writer outside waits for as long as the transaction lives, also if the clock is set
+    meanwhile."""
+    own_selkie.kill()
+    clock = Clock(own_selkie)
+    own_selkie.start()
+    sessions = Sessions(own_selkie)
+    sessions.run(insert(1))
+    sessions.run({"setParameter": 1, "transactionLifetimeLimitSeconds": 2}, "admin")
+    sessions.run(increase(1), session="a", number=1, start=True)
+    clock.set(leap_s)
+    assert sessions.run({"find": "c"}, session="a", number=1)["ok"] == 1
+    assert sessions.run(increase(1))["nModified"] == 1
+    assert sessions.run(COMMIT, "admin", session="a", number=1)["code"] == 251
     sessions.close()
 
 

@@ -44,6 +44,8 @@ pub struct Call<'a> {
     pub operation: &'a OperationContext,
     /// When the command began: milliseconds since 1970.
     pub now_ms: i64,
+    /// The same by a clock that is never set, for durations.
+    pub steady_ms: i64,
     /// The capacity of the reply's buffer before anything was written to it.
     pub(crate) reply_capacity: usize,
     /// The text indexes for the command's `$text`, if it has one.
@@ -85,6 +87,7 @@ impl<'a> Call<'a> {
             envelope: Envelope::new(first),
             operation,
             now_ms: clock::now_ms(),
+            steady_ms: clock::steady_ms(),
             reply_capacity: 0,
             text_indexes: TextIndexes::default(),
             dependencies: DependencyRecorder::default(),

@@ -307,7 +307,7 @@ async fn handle(call: &mut Call<'_>, body: Doc<'_>, reply: &mut Vec<u8>) -> Resu
     match outcome {
         Ok(disposition) => {
             if let Some(pending) = call.dependencies.take() {
-                pending.finish(reply.get(start..).unwrap_or_default(), call.now_ms);
+                pending.finish(reply.get(start..).unwrap_or_default(), call.steady_ms);
             }
             Ok(disposition)
         }

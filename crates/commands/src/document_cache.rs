@@ -37,14 +37,14 @@ pub enum Lookup {
 pub fn get(cache: &DocumentCache, call: &Call<'_>) -> Option<Arc<CachedReply>> {
     let mut buffer = call.worker.key_buffer.borrow_mut();
     let key = key_of(cache, call, &mut buffer)?;
-    cache.cache.get(key, call.now_ms)
+    cache.cache.get(key, call.steady_ms)
 }
 
 /// As [`look_up`], for a command that is executed without waiting.
 pub fn begin_entry(cache: &DocumentCache, call: &Call<'_>) -> Option<Box<PendingEntry>> {
     let mut buffer = call.worker.key_buffer.borrow_mut();
     let key = key_of(cache, call, &mut buffer)?;
-    match cache.cache.look_up(key, call.now_ms, true) {
+    match cache.cache.look_up(key, call.steady_ms, true) {
         CacheLookup::Compute(fill) => Some(PendingEntry::new(fill, key)),
         _ => None,
     }
@@ -89,7 +89,7 @@ async fn look_up_shared(
             // entry.
             let scope = Dependencies::all_documents(first, namespaces.collect());
             let bytes = reply.body.bytes_held() + ENTRY_OVERHEAD_BYTES;
-            let _ = fill.store(reply.clone(), bytes, scope, call.now_ms);
+            let _ = fill.store(reply.clone(), bytes, scope, call.steady_ms);
         }
         return Lookup::Hit(reply);
     }
@@ -98,14 +98,14 @@ async fn look_up_shared(
 }
 
 fn begin(cache: &DocumentCache, call: &Call<'_>, key: &[u8], alone: bool) -> CacheLookup<CachedReply> {
-    if let Some(reply) = cache.cache.get(key, call.now_ms) {
+    if let Some(reply) = cache.cache.get(key, call.steady_ms) {
         return CacheLookup::Hit(reply);
     }
     if key::is_volatile(&call.envelope.fields) {
         cache.cache.count_not_cached(NotCached::Volatile);
         return CacheLookup::Bypass;
     }
-    cache.cache.look_up(key, call.now_ms, alone)
+    cache.cache.look_up(key, call.steady_ms, alone)
 }
 
 /// Returns the cache key of a command; `None` if it must not be looked up.
@@ -135,7 +135,7 @@ pub fn next_batch(
     }
     let mut key = batch_key.command.to_vec();
     key::write_position(continuation, batch_size, &mut key);
-    match cache.cache.look_up(&key, call.now_ms, true) {
+    match cache.cache.look_up(&key, call.steady_ms, true) {
         CacheLookup::Hit(reply) => Lookup::Hit(reply),
         CacheLookup::Compute(fill) => {
             let mut pending = PendingEntry::new(fill, &batch_key.command);

@@ -30,7 +30,6 @@ use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 use worker::SessionWorker;
 
 /// The service of MongoDB listeners.
@@ -106,7 +105,6 @@ impl WorkerService for SessionWorker {
     fn tick(&self) {
         self.buffers.trim();
         (self.housekeeping)();
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        self.commands.expire_idle(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX));
+        self.commands.expire_idle(server::clock::steady_ms());
     }
 }

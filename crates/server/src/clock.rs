@@ -1,6 +1,7 @@
-//! Wall-clock time, in the unit in which documents store it.
+//! Wall-clock time, in the unit in which documents store it, and a steady clock for durations.
 
 use std::time::{SystemTime, UNIX_EPOCH};
+pub use steps::clock::steady_ms;
 
 /// Returns the milliseconds since 1970-01-01 UTC.
 pub fn now_ms() -> i64 {
@@ -8,6 +9,12 @@ pub fn now_ms() -> i64 {
         Ok(since) => since.as_millis() as i64,
         Err(before) => -(before.duration().as_millis() as i64),
     }
+}
+
+/// Returns a moment of the steady clock as milliseconds since 1970-01-01 UTC, by the system's time
+/// of now.
+pub fn wall_ms(steady: i64) -> i64 {
+    now_ms() - (steady_ms() - steady)
 }
 
 /// Returns the seconds since 1970-01-01 UTC, as ObjectIds and timestamps hold them.

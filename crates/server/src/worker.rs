@@ -38,7 +38,7 @@ impl Worker {
             key_buffer: RefCell::default(),
             object_ids: ObjectIds { process: rand::random(), counter: Cell::new(rand::random()) },
             timestamp_counter: Cell::new(0),
-            expired_ms: Cell::new(clock::now_ms()),
+            expired_ms: Cell::new(clock::steady_ms()),
         }))
     }
 

@@ -10,6 +10,7 @@
 //! - Anywhere else, and in [`unbroken`], there is no effect.
 
 mod bounded;
+pub mod clock;
 mod counted;
 mod interruptible;
 pub mod memory;

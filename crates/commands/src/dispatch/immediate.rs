@@ -136,7 +136,7 @@ fn run_without_times(
         writer.append("ok", 1.0);
         drop(writer);
         if let Some(pending) = call.dependencies.take().filter(|_| answered) {
-            pending.finish(reply.get(start..).unwrap_or_default(), call.now_ms);
+            pending.finish(reply.get(start..).unwrap_or_default(), call.steady_ms);
         }
         Ok(answered)
     };

@@ -17,7 +17,7 @@ use store::FeedPosition;
 
 /// Reads and checks what all commands share. Fails with the error that MongoDB reports first.
 pub(super) fn begin<'a>(call: &mut Call<'a>, body: Doc<'a>) -> Result<()> {
-    call.worker.expire_idle(call.now_ms);
+    call.worker.expire_idle(call.steady_ms);
     let mut errors = FirstError::default();
     let user = call.session.user_digest();
     call.envelope.read(call.request, body, call.spec, &user, &mut errors);
@@ -40,7 +40,7 @@ pub(super) fn begin<'a>(call: &mut Call<'a>, body: Doc<'a>) -> Result<()> {
     }
     call.reads_elsewhere = call.preference_elsewhere();
     if let Some(session_id) = call.envelope.session {
-        call.session.touch_logical_session(call.worker, session_id, call.now_ms);
+        call.session.touch_logical_session(call.worker, session_id, call.steady_ms);
     }
     if let Some(limit) = call.envelope.time_limit {
         call.operation.set_time_limit(limit.saturating_sub(call.delayed));

@@ -45,7 +45,7 @@ pub(super) async fn run<'a>(
     let turn = call.operation.run_interruptible(async { Ok(turn.lock_owned().await) }).await?;
     let registry = &worker.server.transactions;
     let role = transactions::role(call.spec, &call.envelope);
-    let step = registry.statement(&id, number, role, call.now_ms)?;
+    let step = registry.statement(&id, number, role, call.steady_ms)?;
     let mut attempt = Attempt { server: &worker.server, id, number, succeeded: false };
     match (role, step) {
         (_, Step::WasCommitted) => {
@@ -118,7 +118,7 @@ async fn turn(call: &Call<'_>, id: LogicalSessionId) -> Result<Arc<tokio::sync::
             return Ok(turn);
         }
         let recorded = call.worker.store.recorded_write(id.retry_id()).await?;
-        registry.add(id, recorded, call.now_ms);
+        registry.add(id, recorded, call.steady_ms);
     }
 }
 

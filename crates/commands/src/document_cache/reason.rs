@@ -39,7 +39,7 @@ pub fn reason(call: &Call<'_>, command: Doc<'_>) -> (bool, &'static str) {
     }
     let mut key = Vec::new();
     key::write_parts(call.database(), first, &fields, &mut key);
-    match cache.cache.explain(&key, call.now_ms) {
+    match cache.cache.explain(&key, call.steady_ms) {
         Ok(()) => (true, "the reply is cached"),
         Err(None) => (false, "it was not requested yet, or was invalidated, evicted or has expired"),
         Err(Some(reason)) => (false, reason.explanation()),

@@ -45,7 +45,7 @@ pub fn register_cursor(
     let user = call.session.login().map(|login| login.name.to_string());
     let charge = cursors.charge(holder, user.as_deref(), held.max(CURSOR_BYTES_MIN))?;
     call.worker.statistics().cursors_opened.add(1);
-    let history = CursorHistory::of(call.request.body(), call.now_ms);
+    let history = CursorHistory::of(call.request.body(), call.steady_ms);
     let owner = CursorOwner {
         namespace: namespace.clone(),
         session,

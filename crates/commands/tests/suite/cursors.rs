@@ -103,9 +103,7 @@ fn idle_cursors_end() {
     open(&mut bench, doc! { "find": "a", "batchSize": 2, "noCursorTimeout": true });
     let server = bench.worker.server.clone();
     assert_eq!(server.cursors.open(), 2);
-    let later =
-        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() as i64 + 601_000;
-    bench.worker.expire_idle(later);
+    bench.worker.expire_idle(server::clock::steady_ms() + 601_000);
     assert_eq!(server.cursors.open(), 1);
 }
 

@@ -9,13 +9,14 @@ use crate::context::CachedResult;
 use crate::reply_tracker::{AUTOCOMMIT, IN_TRANSACTION, ReplyKind, ReplyTracker};
 use crate::{in_flight_writes, privileges, result_rows};
 use cache::{Cache, CacheLookup, ComputePermit, Dependencies, NotCached};
+use server::clock::steady_ms;
 use sql_classify::{
     Charset, DiagnosticsKept, DiagnosticsUse, Effects, SessionSettings, TableName, session_settings, table_definition,
 };
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 /// The longest reply to a query of the gateway's own.
 const OWN_REPLY_BYTES_MAX: usize = 1 << 20;
@@ -105,7 +106,7 @@ impl Session {
     ) -> io::Result<()> {
         let mut alone = false;
         let permit = loop {
-            match cache.look_up(key, now_ms(), alone) {
+            match cache.look_up(key, steady_ms(), alone) {
                 CacheLookup::Hit(result) => return self.send_cached(result, settings, packet, sql).await,
                 CacheLookup::Wait(mut flight) => {
                     let _ = flight.changed().await;
@@ -244,11 +245,7 @@ fn store(permit: ComputePermit<CachedResult>, reply: &ReplyTracker, copy: Option
         Some((dependencies, (packets, _))) => {
             let bytes = packets.len() + 64;
             // The cache counts the reason if it does not store the result.
-            let _ = permit.store(Arc::new(CachedResult(packets.into())), bytes, dependencies, now_ms());
+            let _ = permit.store(Arc::new(CachedResult(packets.into())), bytes, dependencies, steady_ms());
         }
     }
-}
-
-fn now_ms() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as i64)
 }

@@ -21,7 +21,8 @@ use query::Predicate;
 use query::predicate::{Node, Test};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
+use steps::clock::steady_ms;
 
 /// How long cached rows are delivered before the worker's other tasks may run, and rows between two
 /// checks of the clock.
@@ -109,7 +110,7 @@ async fn look_up(
     com_stmt_execute::encode(0, params, &mut key);
     let mut alone = false;
     loop {
-        match cache.look_up(&key, now_ms(), alone) {
+        match cache.look_up(&key, steady_ms(), alone) {
             CacheLookup::Hit(set) => return CachedRows::Hit(set),
             CacheLookup::Wait(mut flight) => {
                 let _ = flight.changed().await;
@@ -154,7 +155,7 @@ impl Recording {
         self.set.bytes.shrink_to_fit();
         let bytes = self.set.bytes.len() + 96;
         // The cache counts why rows are not cached.
-        let _ = self.fill.store(Arc::new(self.set), bytes, self.scope, now_ms());
+        let _ = self.fill.store(Arc::new(self.set), bytes, self.scope, steady_ms());
     }
 }
 
@@ -188,8 +189,4 @@ pub(crate) async fn deliver(set: &ResultSet, after: Option<&[u8]>, take: &mut Ro
         true => Delivered::End(ScanEnd::Exhausted),
         false => Delivered::Continues(last.map(|place| Position(place.to_vec()))),
     })
-}
-
-fn now_ms() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as i64)
 }

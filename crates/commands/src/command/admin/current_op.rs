@@ -114,8 +114,8 @@ pub fn idle_cursors(call: &Call<'_>, of_all: bool) -> impl Iterator<Item = DocBu
             }
             let mut cursor = writer.document("cursor");
             cursor.append("cursorId", idle.id);
-            cursor.append("createdDate", Value::DateTime(idle.history.created_ms));
-            cursor.append("lastAccessDate", Value::DateTime(idle.last_use_ms));
+            cursor.append("createdDate", Value::DateTime(server::clock::wall_ms(idle.history.created_ms)));
+            cursor.append("lastAccessDate", Value::DateTime(server::clock::wall_ms(idle.last_use_ms)));
             cursor.append("nDocsReturned", idle.returned as i64);
             cursor.append("nBatchesReturned", idle.history.batches as i64);
             cursor.append("noCursorTimeout", idle.no_timeout);

@@ -91,7 +91,7 @@ fn operation_latencies(call: &Call<'_>, _: &Statistics, writer: &mut DocWriter<'
 
 /// A snapshot keeps the store's log, so its age is reported.
 fn transactions(call: &Call<'_>, _: &Statistics, writer: &mut DocWriter<'_>) {
-    let counts = call.worker.server.transactions.counts(call.now_ms);
+    let counts = call.worker.server.transactions.counts(call.steady_ms);
     writer.append("currentActive", counts.active);
     writer.append("currentInactive", counts.open - counts.active);
     writer.append("currentOpen", counts.open);

@@ -95,7 +95,7 @@ pub async fn get_more(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     call.operation.end_with_cursor(checked_out.killed());
     let awaits = checked_out.state::<Reader>().is_some_and(|reader| reader.awaits());
     if call.envelope.time_limit.is_some() && !awaits {
-        checked_out.check_in(call.now_ms);
+        checked_out.check_in(call.steady_ms);
         return Err(Error::bad_value("cannot set maxTimeMS on getMore command for a non-awaitData cursor"));
     }
     let Some(reader) = checked_out.state::<Reader>() else { return Err(cursor::not_found(id)) };
@@ -150,7 +150,7 @@ pub async fn get_more(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
         false
     } else {
         checked_out.recharge(call.held_beside(&cursor).unwrap_or_default())?;
-        checked_out.check_in(call.now_ms)
+        checked_out.check_in(call.steady_ms)
     };
     cursor.append("id", if continues { id } else { 0 });
     append_namespace(&mut cursor, &namespace);

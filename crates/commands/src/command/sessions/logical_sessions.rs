@@ -16,7 +16,7 @@ pub fn start_session(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<(
     uuid[6] = uuid[6] & 0x0F | 0x40;
     uuid[8] = uuid[8] & 0x3F | 0x80;
     let id = LogicalSessionId { uuid, user: call.session.user_digest() };
-    call.session.note_logical_session(call.worker, id, call.now_ms);
+    call.session.note_logical_session(call.worker, id, call.steady_ms);
     reply.document("id").append("id", Value::Binary { subtype: 4, bytes: &uuid });
     reply.append("timeoutMinutes", TIMEOUT_MINUTES);
     Ok(())
@@ -30,7 +30,7 @@ pub fn parse(call: &Call<'_>) -> Result<()> {
 
 pub fn end_sessions(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
     for id in session_ids(call, &[Action::Impersonate])? {
-        call.worker.server.end_session(&id, call.now_ms);
+        call.worker.server.end_session(&id, call.steady_ms);
     }
     call.session.forget_noted_session();
     Ok(())
@@ -50,7 +50,7 @@ pub fn kill_sessions(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<
 
 pub fn refresh_sessions(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
     for id in session_ids(call, &[Action::Impersonate])? {
-        call.session.note_logical_session(call.worker, id, call.now_ms);
+        call.session.note_logical_session(call.worker, id, call.steady_ms);
     }
     Ok(())
 }
