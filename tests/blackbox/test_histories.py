@@ -17,6 +17,7 @@ from pymongo.errors import OperationFailure
 from histories import misbehaviour
 from histories.stream import Follower
 from histories.workload import prepare, read_all, record
+from support.clock import Clock
 from support.mariadb import MariadbServer
 from support.mongod import MongodReplicaSet
 
@@ -135,6 +136,17 @@ def test_while_the_server_is_killed(replica_set, database_name, tmp_path):
     for seed in range(HISTORIES):
         verdict = check(replica_set, database_name, tmp_path, seed, [restarted(replica_set)])
         assert verdict.returncode == 0, verdict.stdout
+
+
+@pytest.mark.selkie_only
+def test_while_the_clock_is_set(replica_set, database_name, tmp_path):
+    """Forwards and backwards, by less than the outcomes of transactions are stored for."""
+    replica_set.kill()
+    clock, rng = Clock(replica_set), random.Random(1)
+    replica_set.start()
+    faults = [lambda: clock.set(rng.randrange(-1500, 1500)), restarted(replica_set)]
+    verdict = check(replica_set, database_name, tmp_path, 0, faults)
+    assert verdict.returncode == 0, verdict.stdout
 
 
 @pytest.mark.mariadb_only
