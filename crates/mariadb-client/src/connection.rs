@@ -11,14 +11,15 @@ use crate::failure::{Failure, Result, server_error};
 use crate::last_writes::LastWrites;
 use crate::own_writes::OwnWrites;
 use crate::transport::{Transport, by_transport};
+use error::Error;
+use futures_util::task::AtomicWaker;
 use mariadb_wire::ok::{OkPacket, STATUS_IN_TRANSACTION};
 use mariadb_wire::row::BinaryRow;
 use mariadb_wire::{ColumnType, Malformed, Param};
-use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::ops::Range;
-use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker, ready};
 
 /// Makes a statement that meets a lock, of a row or of a table's definition, fail with 1205.
@@ -47,29 +48,54 @@ pub struct Connection {
     /// The quoted name of the account that executes statements on documents, if that is another
     /// one: it gets rights on tables that this connection creates beside a collection's.
     pub documents_account: Option<Arc<str>>,
-    abandonment: Rc<Abandonment>,
+    /// What its statements have met, if they are those of a transaction that belongs to a client.
+    client_transaction: Option<Box<ClientTransaction>>,
+    abandonment: Arc<Abandonment>,
+}
+
+/// A transaction that a client of the gateway begins and ends.
+struct ClientTransaction {
+    /// Reported instead of every conflict with another transaction.
+    conflict: Error,
+    /// Why nothing more may be executed in it.
+    failed: Option<Failure>,
 }
 
 /// Ends the commands of a connection from outside, as if it were lost.
 #[derive(Default)]
 pub(crate) struct Abandonment {
-    is_abandoned: Cell<bool>,
-    waker: RefCell<Option<Waker>>,
+    is_abandoned: AtomicBool,
+    waker: AtomicWaker,
 }
 
 impl Abandonment {
     /// Fails the commands in flight, and all later ones.
     pub fn abandon(&self) {
-        self.is_abandoned.set(true);
-        self.waker.take().into_iter().for_each(Waker::wake);
+        self.is_abandoned.store(true, Ordering::Release);
+        self.waker.wake();
+    }
+
+    fn is_abandoned(&self) -> bool {
+        self.is_abandoned.load(Ordering::Acquire)
     }
 
     /// Has the task woken if it waits when the connection is abandoned.
     fn register(&self, waker: &Waker) {
-        let mut registered = self.waker.borrow_mut();
-        if !registered.as_ref().is_some_and(|known| known.will_wake(waker)) {
-            *registered = Some(waker.clone());
+        self.waker.register(waker);
+    }
+}
+
+impl ClientTransaction {
+    /// Notes a failure; returns what to report.
+    fn met(&mut self, failure: Failure) -> Failure {
+        let failure = match failure.is_contention() {
+            true => Failure::Other(self.conflict.clone()),
+            false => failure,
+        };
+        if !failure.refuses_only_statement() {
+            self.failed.get_or_insert_with(|| failure.clone());
         }
+        failure
     }
 }
 
@@ -84,11 +110,12 @@ impl Connection {
             own_writes: None,
             last_writes: None,
             documents_account: None,
-            abandonment: Rc::default(),
+            client_transaction: None,
+            abandonment: Arc::default(),
         }
     }
 
-    pub(crate) fn abandonment(&self) -> Rc<Abandonment> {
+    pub(crate) fn abandonment(&self) -> Arc<Abandonment> {
         self.abandonment.clone()
     }
 
@@ -97,6 +124,43 @@ impl Connection {
     pub fn is_idle(&self) -> bool {
         let is_plain = !self.in_transaction && !self.altered && self.locks == 0;
         is_plain && by_transport!(&self.transport, transport => transport.is_idle())
+    }
+
+    /// Returns whether nothing is in flight in either direction.
+    pub fn is_at_rest(&self) -> bool {
+        by_transport!(&self.transport, transport => transport.is_idle())
+    }
+
+    /// Makes the statements from now on those of a transaction that a client begins and ends.
+    ///
+    /// If one of them meets another transaction, or fails in a way after which the server may have
+    /// rolled back, the transaction has failed: then every further answer is a failure too, since
+    /// the server would execute the rest in a new transaction. Each conflict is reported as
+    /// `conflict`.
+    pub fn begin_client_transaction(&mut self, conflict: Error) {
+        self.client_transaction = Some(Box::new(ClientTransaction { conflict, failed: None }));
+    }
+
+    /// Ends what [`Connection::begin_client_transaction`] began.
+    pub fn end_client_transaction(&mut self) {
+        self.client_transaction = None;
+    }
+
+    /// Returns whether the statements are those of a transaction that a client begins and ends.
+    pub fn is_in_client_transaction(&self) -> bool {
+        self.client_transaction.is_some()
+    }
+
+    /// Makes the client's transaction fail, if there is one, because it has met another one.
+    pub fn fail_client_transaction(&mut self) -> Result<()> {
+        let Some(transaction) = &mut self.client_transaction else { return Ok(()) };
+        let conflict = Failure::Other(transaction.conflict.clone());
+        Err(transaction.failed.get_or_insert(conflict).clone())
+    }
+
+    /// Returns why the client's transaction has failed, if it has.
+    pub fn transaction_failure(&self) -> Option<&Failure> {
+        self.client_transaction.as_ref()?.failed.as_ref()
     }
 
     /// Executes the statements queued from now on with the privileges of a role.
@@ -258,8 +322,11 @@ impl Connection {
     /// As [`Connection::next`]. A refused statement fails with [`crate::Failure::Sql`], which ends
     /// that command's answer.
     pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<Event>> {
-        if self.abandonment.is_abandoned.get() {
+        if self.abandonment.is_abandoned() {
             return Poll::Ready(Err(Failure::Lost("the MariaDB server is no longer the primary".into())));
+        }
+        if let Some(failure) = self.transaction_failure() {
+            return Poll::Ready(Err(failure.clone()));
         }
         let polled = by_transport!(&mut self.transport, transport => transport.poll_next(context));
         if polled.is_pending() {
@@ -281,7 +348,10 @@ impl Connection {
                 self.refused_as_read_only |= failure.is_not_writable();
             }
         }
-        Poll::Ready(event)
+        Poll::Ready(match (event, &mut self.client_transaction) {
+            (Err(failure), Some(transaction)) => Err(transaction.met(failure)),
+            (event, _) => event,
+        })
     }
 
     /// Takes the whole answer of the oldest unfinished command and drops its rows.
@@ -300,7 +370,7 @@ impl Connection {
     }
 
     /// Returns the payload of an [`Event::Row`] and the types of its columns.
-    pub fn raw_row(&self, range: Range<usize>) -> (&[u8], &Rc<[ColumnType]>) {
+    pub fn raw_row(&self, range: Range<usize>) -> (&[u8], &Arc<[ColumnType]>) {
         by_transport!(&self.transport, transport => transport.raw_row(range))
     }
 }

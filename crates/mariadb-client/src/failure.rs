@@ -108,6 +108,23 @@ impl Failure {
         )
     }
 
+    /// Returns whether the server has refused one statement for what it contains, and surely has
+    /// not rolled its transaction back.
+    pub(crate) fn refuses_only_statement(&self) -> bool {
+        matches!(
+            self.sql_code(),
+            Some(
+                server_error::DUPLICATE_ENTRY
+                    | server_error::CHECK_VIOLATED
+                    | server_error::DATA_TOO_LONG
+                    | server_error::UNKNOWN_COLUMN
+                    | server_error::UNKNOWN_KEY
+                    | server_error::NO_SUCH_TABLE
+                    | server_error::UNKNOWN_SCHEMA
+            )
+        )
+    }
+
     /// Returns whether a change of a definition met another one of the same table or schema, so
     /// that it must read the definition again and retry.
     pub fn is_lost_race(&self) -> bool {

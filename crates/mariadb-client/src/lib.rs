@@ -10,6 +10,7 @@
 //! statements that were abandoned; [`SessionOwner`] ends those that a crashed process left behind.
 
 mod connection;
+mod dedicated_connection;
 mod establish;
 mod event;
 mod failure;
@@ -21,6 +22,7 @@ mod login;
 pub mod named_lock;
 mod own_writes;
 mod pool;
+mod pool_accounts;
 mod primary_source;
 mod server_url;
 mod session_owner;
@@ -30,6 +32,7 @@ mod tls_settings;
 mod transport;
 
 pub use connection::Connection;
+pub use dedicated_connection::{DedicatedConnection, SessionKiller};
 pub use establish::{LOCK_WAIT, NO_LOCK_WAIT, establish, establish_protocol};
 pub use event::Event;
 pub use failure::{Failure, Result, server_error};
@@ -38,7 +41,8 @@ pub use killer::Killer;
 pub use last_writes::LastWrites;
 pub use login::ServerVersion;
 pub use own_writes::{OwnWrites, TransactionId};
-pub use pool::{Lease, Pool, PoolAccount, PoolAccounts, PoolOptions, PoolServers};
+pub use pool::{Lease, Pool, PoolOptions, PoolServers};
+pub use pool_accounts::{PoolAccount, PoolAccounts};
 pub use primary_source::{PrimaryMonitor, PrimarySource};
 pub use server_url::{Address, ServerLocation, ServerUrl};
 pub use session_owner::SessionOwner;

@@ -6,15 +6,14 @@
 //! period.
 
 use crate::connection::{Abandonment, Connection};
+use crate::dedicated_connection::DedicatedConnection;
 use crate::establish::establish;
 use crate::failure::{Failure, Result};
 use crate::fair_shares::{FairShares, Group};
-use crate::killer::Killer;
 use crate::last_writes::LastWrites;
 use crate::own_writes::OwnWrites;
+use crate::pool_accounts::{PoolAccount, PoolAccounts};
 use crate::primary_source::PrimarySource;
-use crate::server_url::ServerLocation;
-use crate::session_owner::SessionOwner;
 use ahash::{AHashMap, AHashSet, RandomState};
 use error::{Code, Error};
 use std::cell::{Cell, RefCell};
@@ -62,26 +61,6 @@ impl Default for PoolOptions {
     }
 }
 
-/// An account of MariaDB, and the killer of its sessions: a session may end those of its own
-/// account without further privileges.
-#[derive(Clone)]
-pub struct PoolAccount {
-    pub location: ServerLocation,
-    pub killer: Arc<Killer>,
-    /// The claim to the sessions of this gateway.
-    pub owner: Option<Arc<SessionOwner>>,
-}
-
-/// The accounts of a pool.
-#[derive(Clone)]
-pub struct PoolAccounts {
-    pub gateway: PoolAccount,
-    /// The account for statements under a role. It has no rights on documents of its own.
-    pub documents: Option<PoolAccount>,
-    /// Its quoted name.
-    pub documents_name: Option<Arc<str>>,
-}
-
 /// The accounts of a pool, which change with its server.
 #[derive(Clone)]
 pub struct PoolServers {
@@ -125,7 +104,7 @@ pub struct Pool {
 struct Lent {
     session: u64,
     server: Rc<Server>,
-    abandonment: Rc<Abandonment>,
+    abandonment: Arc<Abandonment>,
 }
 
 impl Pool {
@@ -233,6 +212,26 @@ impl Pool {
     /// Lends a connection of the account for statements under a role, without a role.
     pub(crate) async fn lease_without_role(self: &Rc<Self>) -> Result<Lease> {
         self.lease_by(None, LeaseAccount::Documents(None)).await
+    }
+
+    /// Takes a connection out of the pool, after the waiting of [`Pool::lease`]. `role`: as in
+    /// [`Pool::lease_under`].
+    pub async fn dedicate(self: &Rc<Self>, role: Option<&Arc<str>>) -> Result<DedicatedConnection> {
+        let account = role.map_or(LeaseAccount::Gateway, |role| LeaseAccount::Documents(Some(role)));
+        let mut lease = self.lease_by(None, account).await?;
+        let changes = match &*self.servers.borrow() {
+            servers if servers.primary.is_some() => Some(servers.accounts.clone()),
+            _ => None,
+        };
+        if !lease.is_current() {
+            return Err(Failure::Lost("the MariaDB server is no longer the primary".into()));
+        }
+        self.lent.borrow_mut().remove(&lease.number);
+        let killer = lease.server.of(account)?.account.killer.clone();
+        match lease.connection.take() {
+            Some(connection) => Ok(DedicatedConnection::new(connection, killer, changes, GRACE)),
+            None => Err(Error::internal("a lease without a connection").into()),
+        }
     }
 
     /// As [`Pool::lease`], for queries about many collections: together they get one collection's
@@ -413,7 +412,7 @@ async fn abandon_after_changes(pool: Weak<Pool>, mut changes: watch::Receiver<Op
         let Some(present) = pool.upgrade() else { return };
         let server = present.server();
         let is_old = |lent: &Lent| server.as_ref().is_none_or(|server| !Rc::ptr_eq(server, &lent.server));
-        let old: Vec<Rc<Abandonment>> =
+        let old: Vec<Arc<Abandonment>> =
             present.lent.borrow().values().filter(|lent| is_old(lent)).map(|lent| lent.abandonment.clone()).collect();
         drop(present);
         if !old.is_empty() {

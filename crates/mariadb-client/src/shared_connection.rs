@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 const OVERDUE: Duration = Duration::from_secs(1);
 
 /// A row's payload, and the types of its columns.
-pub type LookupRow = (Vec<u8>, Rc<[ColumnType]>);
+pub type LookupRow = (Vec<u8>, Arc<[ColumnType]>);
 
 /// A pipelined connection that is shared by all sessions of a worker.
 pub struct SharedConnection {

@@ -11,7 +11,7 @@ use std::io::{self, IoSlice, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net;
 use std::path::Path;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::io::unix::AsyncFd;
 use tokio::io::{Interest, ReadBuf, Ready};
@@ -20,7 +20,7 @@ use tokio::io::{Interest, ReadBuf, Ready};
 pub struct UnixStream {
     incoming: AsyncFd<net::UnixStream>,
     /// Waits for room after a write that did not fit, until a write fits as a whole.
-    room: RefCell<Option<Rc<AsyncFd<net::UnixStream>>>>,
+    room: RefCell<Option<Arc<AsyncFd<net::UnixStream>>>>,
 }
 
 impl AsFd for UnixStream {
@@ -114,13 +114,13 @@ impl UnixStream {
     }
 
     /// Returns a second descriptor that waits for room: a descriptor is registered only once.
-    fn room(&self) -> io::Result<Rc<AsyncFd<net::UnixStream>>> {
+    fn room(&self) -> io::Result<Arc<AsyncFd<net::UnixStream>>> {
         let mut room = self.room.borrow_mut();
         if let Some(room) = &*room {
             return Ok(room.clone());
         }
         let again = self.incoming.get_ref().try_clone()?;
-        Ok(room.insert(Rc::new(watch(again, Interest::WRITABLE)?)).clone())
+        Ok(room.insert(Arc::new(watch(again, Interest::WRITABLE)?)).clone())
     }
 }
 

@@ -14,7 +14,6 @@ use mariadb_wire::ok::OkPacket;
 use mariadb_wire::{ColumnType, Param};
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -33,7 +32,7 @@ pub struct Embedded {
     in_flight: usize,
     /// The answer being taken, and the position of its next row.
     current: Option<(Answer, usize)>,
-    types: Rc<[ColumnType]>,
+    types: Arc<[ColumnType]>,
     row_buffer: Rows,
     broken: bool,
 }
@@ -57,7 +56,7 @@ impl Embedded {
             queued: VecDeque::new(),
             in_flight: 0,
             current: None,
-            types: Rc::new([]),
+            types: Arc::new([]),
             row_buffer: Rows::default(),
             broken: false,
         })
@@ -191,7 +190,7 @@ impl Embedded {
 
     /// Returns the payload of an [`Event::Row`], encoded as in the client/server protocol, and the
     /// types of its columns.
-    pub fn raw_row(&self, range: Range<usize>) -> (&[u8], &Rc<[ColumnType]>) {
+    pub fn raw_row(&self, range: Range<usize>) -> (&[u8], &Arc<[ColumnType]>) {
         let payloads = self.current.as_ref().map_or(&[][..], |(answer, _)| &answer.rows.payloads);
         (payloads.get(range).unwrap_or_default(), &self.types)
     }

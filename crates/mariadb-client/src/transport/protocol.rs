@@ -18,7 +18,6 @@ use selkie_runtime::busy_poll::{Awaited, BusyPoll, Expectation};
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::ops::Range;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
@@ -37,7 +36,7 @@ pub struct Protocol {
     expected: VecDeque<Expected>,
     phase: Phase,
     /// Types of the columns of the rows that are arriving.
-    row_types: Rc<[ColumnType]>,
+    row_types: Arc<[ColumnType]>,
     /// Names of these columns; `None`: they are not kept.
     row_names: Option<Vec<String>>,
     answer: BusyPoll,
@@ -89,7 +88,7 @@ impl Protocol {
             statements: Statements::default(),
             expected: VecDeque::new(),
             phase: Phase::Head,
-            row_types: Rc::new([]),
+            row_types: Arc::new([]),
             row_names: None,
             answer: BusyPoll::new(Awaited::ServerBehind),
             expectation: Expectation::default(),
@@ -232,7 +231,7 @@ impl Protocol {
     }
 
     /// Returns the payload of an [`Event::Row`] and the types of its columns.
-    pub fn raw_row(&self, range: Range<usize>) -> (&[u8], &Rc<[ColumnType]>) {
+    pub fn raw_row(&self, range: Range<usize>) -> (&[u8], &Arc<[ColumnType]>) {
         (self.incoming.payload(range), &self.row_types)
     }
 
@@ -279,7 +278,7 @@ impl Protocol {
                     }
                     *left -= 1;
                     if *left == 0 {
-                        let types: Rc<[ColumnType]> = std::mem::take(types).into();
+                        let types: Arc<[ColumnType]> = std::mem::take(types).into();
                         self.rows_follow(types);
                     }
                 }
@@ -355,7 +354,7 @@ impl Protocol {
         }
     }
 
-    fn rows_follow(&mut self, types: Rc<[ColumnType]>) {
+    fn rows_follow(&mut self, types: Arc<[ColumnType]>) {
         if let Some(Expected::Result(Some(sql))) = self.expected.front() {
             self.statements.set_types(sql, types.clone());
         }

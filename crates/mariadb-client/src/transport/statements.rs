@@ -5,7 +5,6 @@ use ahash::AHashMap;
 use mariadb_wire::ColumnType;
 use mariadb_wire::com::LAST_PREPARED;
 use selkie_runtime::busy_poll::Expectation;
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// Past this number the least recently used statement is closed. The server allows 16,382 for all
@@ -30,7 +29,7 @@ enum Preparation {
 
 struct Statement {
     preparation: Preparation,
-    types: Rc<[ColumnType]>,
+    types: Arc<[ColumnType]>,
     expectation: Expectation,
     used: u64,
 }
@@ -50,7 +49,7 @@ impl Statements {
 
     /// Notes that the statement's preparation was sent.
     pub fn begin(&mut self, sql: &Arc<str>) {
-        let (types, expectation) = (Rc::new([]), Expectation::default());
+        let (types, expectation) = (Arc::new([]), Expectation::default());
         let statement = Statement { preparation: Preparation::Sent, types, expectation, used: self.clock };
         self.statements.insert(sql.clone(), statement);
         self.last_begun = Some(sql.clone());
@@ -86,7 +85,7 @@ impl Statements {
 
     /// Notes that the server has prepared the statement. Returns the id that this one replaces, if
     /// it was prepared twice, which must be closed.
-    pub fn prepared(&mut self, sql: &Arc<str>, id: u32, types: Rc<[ColumnType]>) -> Option<u32> {
+    pub fn prepared(&mut self, sql: &Arc<str>, id: u32, types: Arc<[ColumnType]>) -> Option<u32> {
         let Some(statement) = self.statements.get_mut(sql) else { return Some(id) };
         statement.types = types;
         match std::mem::replace(&mut statement.preparation, Preparation::Done(id)) {
@@ -111,7 +110,7 @@ impl Statements {
         }
     }
 
-    pub fn types(&self, sql: &Arc<str>) -> Option<Rc<[ColumnType]>> {
+    pub fn types(&self, sql: &Arc<str>) -> Option<Arc<[ColumnType]>> {
         self.statements.get(sql).map(|statement| statement.types.clone())
     }
 
@@ -120,7 +119,7 @@ impl Statements {
         self.statements.get_mut(sql).map(|statement| &mut statement.expectation)
     }
 
-    pub fn set_types(&mut self, sql: &Arc<str>, types: Rc<[ColumnType]>) {
+    pub fn set_types(&mut self, sql: &Arc<str>, types: Arc<[ColumnType]>) {
         if let Some(statement) = self.statements.get_mut(sql) {
             statement.types = types;
         }
