@@ -43,6 +43,8 @@ struct Entry {
     state: SessionState,
     open: Option<Open>,
     last_use_ms: i64,
+    /// A commit has failed so that only the store knows the outcome.
+    is_in_doubt: bool,
     /// Held by the command that runs: a session executes one statement at a time.
     turn: Arc<tokio::sync::Mutex<()>>,
 }
@@ -106,17 +108,32 @@ impl Transactions {
     /// Returns the lock that a session's statement must hold while it runs; `None` if the session
     /// is unknown, and its record must be read first.
     pub fn turn(&self, id: &LogicalSessionId) -> Option<Arc<tokio::sync::Mutex<()>>> {
-        self.lock().get(id).map(|entry| entry.turn.clone())
+        self.lock().get(id).filter(|entry| !entry.is_in_doubt).map(|entry| entry.turn.clone())
     }
 
     /// Adds a session of which the store has this record, unless it is known.
     pub fn add(&self, id: LogicalSessionId, recorded: Option<RecordedWrite>, now_ms: i64) {
         self.are_used.store(true, Relaxed);
-        self.lock().entry(id).or_insert_with(|| Entry {
+        let mut sessions = self.lock();
+        let entry = sessions.entry(id).or_insert_with(|| Entry {
             state: SessionState::recorded(recorded),
             last_use_ms: now_ms,
             ..Entry::default()
         });
+        if std::mem::take(&mut entry.is_in_doubt) {
+            entry.state = SessionState::recorded(recorded);
+        }
+    }
+
+    /// Records that only the store knows whether a transaction was committed: its record is read
+    /// before the session's next statement.
+    pub fn doubt(&self, id: &LogicalSessionId, number: i64) {
+        let mut sessions = self.lock();
+        let Some(entry) = sessions.get_mut(id) else { return };
+        if entry.state.end(number, false) {
+            entry.is_in_doubt = true;
+            self.discard(entry.open.take());
+        }
     }
 
     /// Accepts or refuses a statement. Fails as [`SessionState::statement`] does.

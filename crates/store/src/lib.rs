@@ -229,8 +229,9 @@ pub trait DocumentStore {
     }
 
     /// Commits a transaction: its writes become visible and durable together, with a record of
-    /// the outcome under `key`. Fails with 112 or 251, and then nothing is written. `journal` is
-    /// as in [`WriteBatch`].
+    /// the outcome under `key`. Fails with 112 or 251, and then nothing is written; after another
+    /// error the outcome is unknown ([`transaction::may_be_committed`]). `journal` is as in
+    /// [`WriteBatch`].
     fn commit_transaction<'a>(
         &'a self,
         transaction: &'a Arc<dyn Transaction>,

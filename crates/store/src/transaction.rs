@@ -43,6 +43,12 @@ pub fn write_conflict() -> Error {
     Error::new(Code::WRITE_CONFLICT, message).with_labels(&[TRANSIENT])
 }
 
+/// Returns whether a commit that failed with this error may have succeeded. The store knows:
+/// [`crate::DocumentStore::recorded_write`].
+pub fn may_be_committed(error: &Error) -> bool {
+    !matches!(error.code(), Code::WRITE_CONFLICT | Code::NO_SUCH_TRANSACTION)
+}
+
 /// Returns error 263: the store has no transactions.
 pub fn unsupported() -> Error {
     let message = "Multi-document transactions are not supported by this server; retryable writes are";

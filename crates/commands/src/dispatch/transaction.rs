@@ -16,7 +16,7 @@ use server::{Server, Worker};
 use std::cell::OnceCell;
 use std::rc::Rc;
 use std::sync::Arc;
-use store::transaction::TRANSIENT;
+use store::transaction::{self, TRANSIENT};
 use store::{DocumentStore, RetryKey, Transaction};
 use tokio::sync::OwnedMutexGuard;
 
@@ -102,7 +102,12 @@ async fn commit(
     _turn: OwnedMutexGuard<()>,
 ) -> Result<()> {
     let mut attempt = Attempt { server: &server, id, number, succeeded: false };
-    store.commit_transaction(&handle, key, journal).await?;
+    let outcome = store.commit_transaction(&handle, key, journal).await;
+    if outcome.as_ref().is_err_and(transaction::may_be_committed) {
+        server.transactions.doubt(&id, number);
+        server.kill_transaction_cursors(&id, number);
+    }
+    outcome?;
     attempt.succeeded = true;
     server.transactions.commit(&id, number);
     server.kill_transaction_cursors(&id, number);

@@ -74,12 +74,15 @@ impl Open<'_> {
     }
 
     fn commit(&self, number: i64) -> Result<()> {
-        self.suite.run(self.suite.store.commit_transaction(&self.handle, key(number), false))
+        self.suite.run(self.suite.store.commit_transaction(&self.handle, key(self.suite, number), false))
     }
 }
 
-fn key(txn_number: i64) -> RetryKey {
-    RetryKey { session: *b"transactions ...", txn_number }
+/// Returns the key of a transaction of this check's session.
+fn key(suite: &Suite, txn_number: i64) -> RetryKey {
+    let mut session = [0; 16];
+    session.iter_mut().zip(suite.namespace.database.bytes().rev()).for_each(|(to, from)| *to = from);
+    RetryKey { session, txn_number }
 }
 
 fn set(id: i32, value: i32) -> UpdateStatement {
@@ -107,7 +110,7 @@ fn a_commit_makes_all_writes_visible(suite: &Suite) {
     open.commit(7).unwrap();
     assert_eq!(suite.scan(&large).len(), 3);
     assert_eq!(suite.documents_and_bytes().0, 4);
-    let recorded = suite.run(suite.store.recorded_write(key(7).session)).unwrap();
+    let recorded = suite.run(suite.store.recorded_write(key(suite, 7).session)).unwrap();
     assert_eq!(recorded, Some(RecordedWrite { txn_number: 7, is_transaction: true }));
     suite.assert_valid();
 }
@@ -166,7 +169,7 @@ fn a_transaction_creates_collections(suite: &Suite) {
         let Some(open) = Open::begin(suite) else { return };
         open.insert(doc! { "_id": 1, "a": &document::array![1, 2] }).unwrap();
         assert_eq!(open.find(&doc! { "a": 2 }).len(), 1);
-        assert!(suite.run(suite.store.collection(&suite.namespace)).unwrap().is_none());
+        assert_eq!(suite.scan(&doc! {}), []);
         match commits {
             true => open.commit(1).unwrap(),
             false => open.handle.abort(),

@@ -114,7 +114,9 @@ pub async fn create(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Di
         arguments::check_to_write(&namespace)?;
     }
     let is_plain = arguments.view_on.is_none() && arguments.time_series.is_none();
-    if is_plain && call.worker.store.collection(&namespace).await?.is_some() {
+    // A store may let a transaction create a collection that an earlier attempt has left.
+    let is_checked_here = is_plain && !call.envelope.in_transaction;
+    if is_checked_here && call.worker.store.collection(&namespace).await?.is_some() {
         return Err(already_exists(call, &namespace).await?);
     }
     if let Err(error) = arguments.check_further(call, &namespace) {
@@ -140,7 +142,8 @@ pub async fn create(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Di
         return Ok(Disposition::Reply);
     }
     let created = call.worker.store.create_collection(&namespace, arguments.options().as_doc()).await;
-    if created.as_ref().is_err_and(|error| error.code() == Code::COMMAND_NOT_SUPPORTED_ON_VIEW) {
+    let is_taken = |error: &Error| matches!(error.code(), Code::COMMAND_NOT_SUPPORTED_ON_VIEW | Code::NAMESPACE_EXISTS);
+    if created.as_ref().is_err_and(is_taken) {
         return Err(already_exists(call, &namespace).await?);
     }
     created?;
