@@ -7,18 +7,21 @@ use crate::index::{build, manage};
 use crate::plan::{MariaDbPlan, planner};
 use crate::read::{content_version, count, explain, sample, scan, validate};
 use crate::store::MariaDbStore;
+use crate::transaction::inside::Inside;
+use crate::transaction::{self, definitions, outcome, writes};
 use crate::write;
 use document::{Collation, Doc, DocBuf};
 use error::Error;
 use futures_util::future::LocalBoxFuture;
 use mariadb_client::{Failure, Result};
 use query::Predicate;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{
     AccountChange, BatchOutcome, ChangeObserver, Changes, CollectionInfo, CollectionStats, CreateIndexesOutcome,
     DatabaseInfo, DatabaseStats, DocumentStore, IndexSelection, IndexSpec, Namespace, Plan, Position, Progress, Query,
-    ReadPreference, ScanEnd, Sink, SizeEstimate, Validation, WriteBatch, rules,
+    ReadPreference, RecordedWrite, RetryKey, ScanEnd, Sink, SizeEstimate, Transaction, Validation, WriteBatch, rules,
 };
 
 /// How often a tailable cursor polls for documents.
@@ -31,6 +34,9 @@ impl MariaDbStore {
         namespaces: &[&Namespace],
         work: impl Future<Output = Result<T>>,
     ) -> Result<T> {
+        if self.inside.is_some() {
+            return Err(definitions::refused().into());
+        }
         let note = |changes: &mut Changes, _: &dyn ChangeObserver| {
             namespaces.iter().for_each(|name| changes.add_unspecified(name))
         };
@@ -40,6 +46,9 @@ impl MariaDbStore {
     /// Runs a change of indexes, which may take long. It does not change results, except their
     /// order and which writes are refused.
     async fn change_indexes<T>(&self, namespace: &Namespace, work: impl Future<Output = Result<T>>) -> Result<T> {
+        if self.inside.is_some() {
+            return Err(definitions::refused().into());
+        }
         let outcome = work.await;
         drop(self.change_observer.begin_unspecified_write(namespace));
         outcome
@@ -146,11 +155,39 @@ impl DocumentStore for MariaDbStore {
 
     fn write<'a>(&'a self, batch: WriteBatch) -> LocalBoxFuture<'a, error::Result<BatchOutcome>> {
         Box::pin(async move {
+            if let Some(inside) = &self.inside {
+                return writes::write(self, inside, batch).await;
+            }
             let namespace = batch.namespace.clone();
             let outcome = write::write(self, batch).await;
             refresh::refresh_in_background(self, &namespace);
             outcome
         })
+    }
+
+    fn begin_transaction(&self) -> LocalBoxFuture<'_, error::Result<Arc<dyn Transaction>>> {
+        Box::pin(transaction::begin(self))
+    }
+
+    fn in_transaction(&self, transaction: &Arc<dyn Transaction>) -> error::Result<Rc<dyn DocumentStore>> {
+        Ok(Rc::new(self.inside(Inside::begin(transaction)?)))
+    }
+
+    fn commit_transaction<'a>(
+        &'a self,
+        transaction: &'a Arc<dyn Transaction>,
+        key: RetryKey,
+        _: bool,
+    ) -> LocalBoxFuture<'a, error::Result<()>> {
+        Box::pin(async move {
+            let written = transaction::commit(self, transaction, &key).await?;
+            written.iter().for_each(|namespace| refresh::refresh_in_background(self, namespace));
+            Ok(())
+        })
+    }
+
+    fn recorded_write(&self, session: [u8; 16]) -> LocalBoxFuture<'_, error::Result<Option<RecordedWrite>>> {
+        mapped(outcome::recorded(self, session))
     }
 
     fn create_collection<'a>(
@@ -160,6 +197,9 @@ impl DocumentStore for MariaDbStore {
     ) -> LocalBoxFuture<'a, error::Result<()>> {
         mapped(async move {
             self.prepare().await?;
+            if let Some(inside) = &self.inside {
+                return definitions::create_collection(self, inside, namespace, options).await;
+            }
             self.change_collections(&[namespace], collections::create(self, namespace, options)).await
         })
     }
@@ -217,6 +257,9 @@ impl DocumentStore for MariaDbStore {
         mapped(async move {
             let work = async {
                 self.prepare().await?;
+                if let Some(inside) = &self.inside {
+                    return definitions::create_indexes(self, inside, namespace, indexes, &progress).await;
+                }
                 self.change_indexes(namespace, manage::create(self, namespace, indexes, &progress)).await
             };
             build::until_stopped(&progress, work).await

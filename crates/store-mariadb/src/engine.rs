@@ -7,6 +7,7 @@ use crate::primary_accounts;
 use crate::read_pools::ReadAccounts;
 use crate::server_facts::ServerFacts;
 use crate::store::MariaDbStore;
+use crate::transaction::shared::SharedTransactions;
 use error::{Code, Error};
 use mariadb_client::{
     Failure, Killer, PoolAccount, PoolAccounts, PoolServers, PrimarySource, Result, ServerLocation, ServerUrl,
@@ -46,6 +47,7 @@ pub struct MariaDbEngine {
     read_accounts: Arc<ReadAccounts>,
     /// The observer of changes, which invalidates caches.
     change_observer: Arc<ObserverSlot>,
+    transactions: Arc<SharedTransactions>,
 }
 
 impl MariaDbEngine {
@@ -84,6 +86,7 @@ impl MariaDbEngine {
             changes: Arc::default(),
             read_accounts: Arc::default(),
             change_observer: Arc::default(),
+            transactions: Arc::default(),
         }))
     }
 
@@ -122,6 +125,7 @@ impl MariaDbEngine {
             changes: Arc::default(),
             read_accounts: Arc::default(),
             change_observer: Arc::default(),
+            transactions: Arc::default(),
         }))
     }
 }
@@ -240,6 +244,7 @@ impl Engine for MariaDbEngine {
             Catalog::new(self.facts.ignores_case, self.changes.clone()),
             &self.facts,
             self.change_observer.clone(),
+            self.transactions.clone(),
         ))
     }
 
@@ -248,6 +253,7 @@ impl Engine for MariaDbEngine {
     }
 
     fn close(&self) {
+        self.transactions.close();
         #[cfg(feature = "embedded")]
         if let Some(database) = &self.database
             && database.close() == mariadb_embedded::Closed::StillBusy

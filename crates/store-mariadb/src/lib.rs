@@ -8,9 +8,9 @@
 //! In reading order: `catalog` (databases and collections as schemas and tables, and their
 //! definitions), `index` (indexes as generated columns, element tables and side indexes), `plan`
 //! (from a query to an access path), `read` (executing plans), `write` (inserts, updates and
-//! deletes), `accounts` (of users, in MariaDB) and `external_writes` (changes that the binary log
-//! reports). [`MariaDbEngine`] is the half that belongs to the process, `store` the half that
-//! serves one worker.
+//! deletes), `transaction` (of several statements), `accounts` (of users, in MariaDB) and
+//! `external_writes` (changes that the binary log reports). [`MariaDbEngine`] is the half that
+//! belongs to the process, `store` the half that serves one worker.
 
 mod accounts;
 mod catalog;
@@ -27,6 +27,7 @@ mod read_pools;
 mod read_servers;
 mod server_facts;
 mod store;
+mod transaction;
 mod write;
 
 pub use catalog::table_definitions::{Body, Routine, TableDefinition, TableDefinitions};

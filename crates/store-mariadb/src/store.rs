@@ -8,17 +8,35 @@ use crate::read::content_version::KnownHashes;
 use crate::read::result_set::ResultSet;
 use crate::read_pools::{ReadAccounts, ReadPools};
 use crate::server_facts::ServerFacts;
-use ::store::{Namespace, ObserverSlot, views};
+use crate::transaction::inside::Inside;
+use crate::transaction::shared::SharedTransactions;
+use ::store::{ChangeObserver, Changes, Namespace, ObserverSlot, views};
 use ahash::AHashSet;
 use cache::Cache;
 use error::Error;
-use mariadb_client::{LastWrites, Lease, Pool, PoolServers, Result, SharedConnection};
+use mariadb_client::{Failure, LastWrites, Lease, Pool, PoolServers, Result, SharedConnection};
 use std::cell::{Cell, RefCell};
+use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
+/// The store of a worker, or of one statement of a transaction.
 pub(crate) struct MariaDbStore {
+    worker: Rc<WorkerState>,
+    /// The transaction to which the statement belongs.
+    pub inside: Option<Inside>,
+}
+
+impl Deref for MariaDbStore {
+    type Target = WorkerState;
+    fn deref(&self) -> &WorkerState {
+        &self.worker
+    }
+}
+
+/// The connections, catalog and state of a worker.
+pub(crate) struct WorkerState {
     pub pool: Rc<Pool>,
     /// Connections for reads elsewhere, if there are servers for that.
     pub read_pools: Option<ReadPools>,
@@ -56,6 +74,8 @@ pub(crate) struct MariaDbStore {
     pub refreshing: Rc<RefCell<AHashSet<String>>>,
     /// A buffer for prefetched rows.
     pub row_buffer: Cell<Vec<u8>>,
+    /// What the transactions of all workers share.
+    pub transactions: Arc<SharedTransactions>,
 }
 
 impl MariaDbStore {
@@ -65,12 +85,13 @@ impl MariaDbStore {
         catalog: Catalog,
         facts: &ServerFacts,
         change_observer: Arc<ObserverSlot>,
+        transactions: Arc<SharedTransactions>,
     ) -> Rc<MariaDbStore> {
         let results = options.results.clone();
         let last_writes = options.pool.last_writes.clone();
         let read_pools = options.read_servers.map(|servers| ReadPools::new(servers, read_accounts, &options.pool));
         let pool = Pool::new(servers, options.pool);
-        Rc::new(MariaDbStore {
+        let worker = Rc::new(WorkerState {
             shared_connection: SharedConnection::new(pool.clone()),
             documents_connection: accounts.as_ref().map(|_| SharedConnection::with_roles(pool.clone())),
             accounts,
@@ -91,7 +112,32 @@ impl MariaDbStore {
             known_hashes: RefCell::default(),
             refreshing: Rc::default(),
             row_buffer: Cell::default(),
-        })
+            transactions,
+        });
+        Rc::new(MariaDbStore { worker, inside: None })
+    }
+
+    /// Returns a store for a statement of a transaction.
+    pub fn inside(&self, inside: Inside) -> MariaDbStore {
+        MariaDbStore { worker: self.worker.clone(), inside: Some(inside) }
+    }
+
+    /// Executes a write of documents, reported to the observer of changes: before it is executed;
+    /// within a transaction before that is committed.
+    pub async fn observe_write<T>(
+        &self,
+        describe: impl FnOnce(&mut Changes, &dyn ChangeObserver),
+        write: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        match &self.inside {
+            None => self.change_observer.observe_write(describe, Failure::is_lost, write).await,
+            Some(inside) => {
+                if let Some(observer) = self.change_observer.get() {
+                    inside.note(|changes| describe(changes, observer));
+                }
+                write.await
+            }
+        }
     }
 
     /// Prepares a write of documents: fails if the server is unsuitable, and creates Selkie's own
@@ -137,7 +183,12 @@ impl MariaDbStore {
             return Ok(table);
         }
         let mut lease = self.pool.lease_for(namespace).await?;
-        Ok(self.catalog.table_or_create(&mut lease, namespace).await?.0)
+        let (table, created) = self.catalog.table_or_create(&mut lease, namespace).await?;
+        drop(lease);
+        if let (Some(inside), true) = (&self.inside, created) {
+            inside.created(namespace).await?;
+        }
+        Ok(table)
     }
 
     /// Reads the collection's table, which is not cached.

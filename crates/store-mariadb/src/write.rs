@@ -17,7 +17,7 @@ mod interruption;
 mod parallel_insert;
 mod recorded_write;
 mod refusal;
-mod retry_record;
+pub(crate) mod retry_record;
 pub(crate) mod transaction;
 
 use crate::store::MariaDbStore;

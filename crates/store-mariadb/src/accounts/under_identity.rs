@@ -6,10 +6,13 @@
 use super::account_name;
 use crate::catalog::names;
 use crate::store::MariaDbStore;
+use crate::transaction::inside::Inside;
+use crate::transaction::pinned_lease::DocumentsLease;
 use ::store::{Identity, Namespace, identity, read_preference};
 use error::{Code, Error};
 use mariadb_client::{Lease, LookupRow, Result};
 use mariadb_wire::Param;
+use std::fmt;
 use std::sync::Arc;
 
 impl MariaDbStore {
@@ -17,6 +20,14 @@ impl MariaDbStore {
     /// for the gateway's account. Fails with 13 if there is no user.
     pub fn documents_role(&self, namespace: &Namespace) -> Result<Option<Arc<str>>> {
         if self.documents_connection.is_none() || names::is_own(&namespace.database, &namespace.collection) {
+            return Ok(None);
+        }
+        self.role_for(&format_args!("the documents of {namespace}"))
+    }
+
+    /// As [`MariaDbStore::documents_role`], for documents of any collection but Selkie's own.
+    pub fn role_for(&self, what: &dyn fmt::Display) -> Result<Option<Arc<str>>> {
+        if self.documents_connection.is_none() {
             return Ok(None);
         }
         match identity::current() {
@@ -27,14 +38,27 @@ impl MariaDbStore {
                 Err(Error::new(Code::UNAUTHORIZED, message).into())
             }
             Identity::Nobody => {
-                let message = format!("not authorized: no user has asked for the documents of {namespace}");
+                let message = format!("not authorized: no user has asked for {what}");
                 Err(Error::new(Code::UNAUTHORIZED, message).into())
             }
         }
     }
 
-    /// Lends a connection for statements on a collection's documents.
-    pub async fn lease_documents(&self, namespace: &Namespace) -> Result<Lease> {
+    /// Returns the transaction to which statements on a collection's documents belong.
+    fn inside_for(&self, namespace: &Namespace) -> Option<&Inside> {
+        self.inside.as_ref().filter(|_| !names::is_own(&namespace.database, &namespace.collection))
+    }
+
+    /// Lends a connection for statements on a collection's documents: that of the transaction, if
+    /// they belong to one.
+    pub async fn lease_documents(&self, namespace: &Namespace) -> Result<DocumentsLease> {
+        if let Some(inside) = self.inside_for(namespace) {
+            return inside.lease_for(namespace).await.map(DocumentsLease::Pinned);
+        }
+        self.lease_pooled(namespace).await.map(DocumentsLease::Pooled)
+    }
+
+    async fn lease_pooled(&self, namespace: &Namespace) -> Result<Lease> {
         let role = self.documents_role(namespace)?;
         if let Some(lease) = self.lease_elsewhere(namespace, role.as_ref()).await? {
             return Ok(lease);
@@ -52,6 +76,9 @@ impl MariaDbStore {
         sql: &Arc<str>,
         params: &[Param<'_>],
     ) -> Result<Option<LookupRow>> {
+        if let Some(inside) = self.inside_for(namespace) {
+            return inside.look_up(namespace, sql, params).await;
+        }
         if read_preference::is_elsewhere() {
             return self.look_up_elsewhere(namespace, sql, params).await;
         }
@@ -68,6 +95,9 @@ impl MariaDbStore {
         sql: &Arc<str>,
         params: &[Param<'_>],
     ) -> Result<Option<LookupRow>> {
+        if let Some(inside) = self.inside_for(namespace) {
+            return inside.look_up(namespace, sql, params).await;
+        }
         if read_preference::is_elsewhere() {
             return self.look_up_elsewhere(namespace, sql, params).await;
         }

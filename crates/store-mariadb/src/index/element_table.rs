@@ -23,6 +23,7 @@ use document::Doc;
 use mariadb_client::{Connection, Event, Result, named_lock, quote};
 use mariadb_wire::Param;
 use store::IndexKind;
+use store::transaction::write_conflict;
 
 /// How long to wait while another session creates the same table.
 const WAIT_SECONDS: u32 = 600;
@@ -59,10 +60,24 @@ pub(crate) async fn prepare<'d>(
         if fields == 0 {
             continue;
         }
+        if let Some(inside) = &store.inside {
+            // MariaDB cannot change definitions within a transaction. Arrays in other indexes are
+            // read by every lookup until a write outside of one meets them.
+            if index.spec.unique && index.element_table().is_none() {
+                // The transaction must end for that; its repetition finds the table.
+                inside.transaction.abort();
+                store.transactions.wait_for_rollbacks().await;
+                create(store, &mut *store.pool.lease().await?, table, index, fields).await?;
+                return Err(write_conflict().into());
+            }
+            if index.element_table().is_none() {
+                continue;
+            }
+        }
         // Definitions are not changed by the account for documents.
-        let mut of_gateway = match &store.accounts {
-            Some(_) => Some(store.pool.lease().await?),
-            None => None,
+        let mut of_gateway = match store.accounts.is_some() || store.inside.is_some() {
+            true => Some(store.pool.lease().await?),
+            false => None,
         };
         let connection = of_gateway.as_deref_mut().unwrap_or(&mut *connection);
         match index.element_table() {

@@ -41,7 +41,7 @@ pub(crate) async fn create(
 }
 
 /// Returns the outcome if no index is new, which needs no lock; `None` otherwise.
-async fn all_there(
+pub(crate) async fn all_there(
     store: &MariaDbStore,
     namespace: &Namespace,
     specs: &[IndexSpec],

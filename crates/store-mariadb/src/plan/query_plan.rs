@@ -19,7 +19,9 @@ impl MariaDbStore {
             return Ok(Arc::new(MariaDbPlan::view(namespace)));
         }
         let mut plan = self.plan_on(namespace, table, &query).await?;
-        refresh::refresh_before_read(self, &plan).await?;
+        if self.inside.is_none() {
+            refresh::refresh_before_read(self, &plan).await?;
+        }
         if self.results.is_some() {
             plan.reads = Some(Box::new(query.predicate.clone()));
         }
@@ -59,7 +61,7 @@ impl MariaDbStore {
     async fn check_order(&self, plan: &MariaDbPlan, probe: &Arc<str>, query: &Query<'_>) -> Result<OrderCheck> {
         // With the result-set cache on, do not prefetch: a hit needs no read, and a miss must be
         // read inside the invalidation window.
-        let caches_results = self.results.is_some();
+        let caches_results = self.results.is_some() && self.inside.is_none();
         if caches_results && !plan.is_speculative() && !read_preference::is_elsewhere() {
             let odd = self.shared_connection.lookup(probe, &[]).await?;
             return Ok(if odd.is_none() { OrderCheck::Holds } else { OrderCheck::Broken });

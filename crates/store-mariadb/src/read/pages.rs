@@ -9,7 +9,7 @@ use crate::read::result_cache::{self, CachedRows, Delivered, Recording};
 use crate::read::row_sink::{RowSink, row_number};
 use crate::store::MariaDbStore;
 use error::{Code, Error};
-use mariadb_client::{Event, Lease, Result, server_error};
+use mariadb_client::{Connection, Event, Result, server_error};
 use mariadb_wire::row::BinaryRow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -141,7 +141,8 @@ pub(crate) async fn scan_rows(
         Err(failure) if failure.is_lost() && pages.progress.rows == 0 => {
             lease.close_idle();
             drop(lease);
-            pages.read(&mut store.lease_documents(&plan.namespace).await?, table).await
+            let mut again = store.lease_documents(&plan.namespace).await?;
+            pages.read(&mut again, table).await
         }
         Err(failure)
             if matches!(failure.sql_code(), Some(server_error::UNKNOWN_COLUMN | server_error::UNKNOWN_KEY)) =>
@@ -153,7 +154,8 @@ pub(crate) async fn scan_rows(
             drop(lease);
             match store.known_table(&plan.namespace).await? {
                 Some(table) if pages.progress.rows == 0 => {
-                    pages.read(&mut store.lease_documents(&plan.namespace).await?, &table).await
+                    let mut again = store.lease_documents(&plan.namespace).await?;
+                    pages.read(&mut again, &table).await
                 }
                 Some(_) => Err(failure),
                 None => Ok(ScanEnd::Exhausted),
@@ -170,10 +172,10 @@ fn index_dropped(name: &str) -> Error {
 
 /// Fails with 136 if the row at a position of a capped collection was deleted: it must be read
 /// without gaps.
-async fn check_position(lease: &mut Lease, plan: &MariaDbPlan, table: &Table, key: &[u8]) -> Result<()> {
-    lease.queue_execute(&table.statements.by_key, &[key_param(table.row_key, key)]);
+async fn check_position(connection: &mut Connection, plan: &MariaDbPlan, table: &Table, key: &[u8]) -> Result<()> {
+    connection.queue_execute(&table.statements.by_key, &[key_param(table.row_key, key)]);
     let mut found = false;
-    while let Event::Row(_) = lease.next().await? {
+    while let Event::Row(_) = connection.next().await? {
         found = true;
     }
     let record = std::str::from_utf8(key).ok().and_then(|key| key.parse().ok()).unwrap_or_else(|| row_number(key));
@@ -283,14 +285,14 @@ impl Pages<'_, '_> {
         Ok(flow)
     }
 
-    async fn read(&mut self, lease: &mut Lease, table: &Table) -> Result<ScanEnd> {
+    async fn read(&mut self, connection: &mut Connection, table: &Table) -> Result<ScanEnd> {
         let mut limit = self.wanted.clamp(1, FIRST_PAGE_ROWS_MAX);
         let facts = store::Plan::facts(self.plan);
         // Few rows of an index do not match.
         if !facts.exact && self.rows.index.is_none() && self.rows.lookup.is_none() {
             limit = limit.max(INEXACT_PAGE_ROWS_MIN);
         }
-        if lease.holds_results() {
+        if connection.holds_results() {
             let each = match table.document_bytes.get() {
                 0 => UNKNOWN_DOCUMENT_BYTES,
                 mean => mean as usize,
@@ -300,8 +302,8 @@ impl Pages<'_, '_> {
         loop {
             let joins = self.rows.joins(table, limit as u64);
             let written = self.plan.texts.as_deref();
-            self.rows.queue(lease, table, written, self.progress.at.as_ref(), limit as u64);
-            let page = self.page(lease, limit, joins).await?;
+            self.rows.queue(connection, table, written, self.progress.at.as_ref(), limit as u64);
+            let page = self.page(connection, limit, joins).await?;
             if self.rows.covered.is_none() {
                 table.document_bytes.note(self.progress.bytes, self.progress.rows);
             }
@@ -318,10 +320,10 @@ impl Pages<'_, '_> {
         }
     }
 
-    async fn page(&mut self, lease: &mut Lease, limit: usize, joins: bool) -> Result<Page> {
+    async fn page(&mut self, connection: &mut Connection, limit: usize, joins: bool) -> Result<Page> {
         let mut rows = 0_usize;
         let mut began = Instant::now();
-        while let Event::Row(range) = lease.next().await? {
+        while let Event::Row(range) = connection.next().await? {
             // The sink may take long with each row, while the socket always has more.
             if rows % ROWS_PER_CHECK == ROWS_PER_CHECK - 1 && began.elapsed() > YIELD_AFTER {
                 tokio::task::yield_now().await;
@@ -329,11 +331,13 @@ impl Pages<'_, '_> {
             }
             rows += 1;
             self.joined += u64::from(joins);
-            let flow = self.take(lease.row(range)?)?;
+            let flow = self.take(connection.row(range)?)?;
             if flow != Flow::Continue {
                 let average = self.progress.bytes / self.progress.rows.max(1);
-                if limit.saturating_sub(rows).saturating_mul(average) <= DRAIN_BYTES_MAX {
-                    lease.finish().await?;
+                let is_short = limit.saturating_sub(rows).saturating_mul(average) <= DRAIN_BYTES_MAX;
+                // A transaction ends with its connection.
+                if is_short || connection.is_in_client_transaction() {
+                    connection.finish().await?;
                 }
                 return Ok(Page::Stopped);
             }

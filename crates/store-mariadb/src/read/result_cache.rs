@@ -89,7 +89,9 @@ fn by_id(predicate: &Predicate) -> Option<Predicate> {
 }
 
 fn cache_for<'s>(store: &'s MariaDbStore, plan: &'s MariaDbPlan) -> Option<(&'s Arc<Cache<ResultSet>>, &'s Predicate)> {
-    let (cache, predicate) = (store.results.as_ref()?, plan.reads.as_deref()?);
+    // A transaction reads its snapshot and its own writes.
+    let cache = store.results.as_ref().filter(|_| store.inside.is_none())?;
+    let predicate = plan.reads.as_deref()?;
     (!plan.tailable && !read_preference::is_elsewhere() && !plan.bypasses_caches.load(Ordering::Relaxed))
         .then_some((cache, predicate))
 }

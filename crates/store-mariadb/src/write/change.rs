@@ -8,6 +8,7 @@ mod statement;
 mod unread;
 mod update_statement;
 
+use super::interruption::lasting;
 use super::refusal;
 use super::retry_record::BatchRecord;
 use super::transaction::back_off;
@@ -23,7 +24,7 @@ use crate::write::change::statement::{Change, Decision, MatchedRow, RunningState
 use crate::write::recorded_write::{WriteOutcome, write};
 use document::{Doc, Value, ValueBuf};
 use error::{Code, Error};
-use mariadb_client::{Failure, Result, server_error};
+use mariadb_client::{Result, server_error};
 use mariadb_wire::Param;
 use query::predicate::{Node, Test};
 use std::cell::RefCell;
@@ -108,7 +109,10 @@ impl<C: Change> RunningStatement<'_, C> {
             drop(lease);
             return self.nothing_matched(record, attempt).await;
         };
+        // The rows of a transaction are those of its snapshot.
+        let is_alone = self.store.inside.is_none();
         if statement.deletes_unread()
+            && is_alone
             && !record.is_recording()
             && let Some(outcome) = self.delete_unread(&plan, &table).await?
         {
@@ -116,7 +120,11 @@ impl<C: Change> RunningStatement<'_, C> {
             self.note(&plan);
             return Ok(Some(Some(outcome)));
         }
-        match self.update_unread(&plan, &table, record).await? {
+        let unread = match is_alone {
+            true => self.update_unread(&plan, &table, record).await?,
+            false => None,
+        };
+        match unread {
             Some(WriteOutcome::Done(_)) => {
                 plan.all_rows().for_each(|rows| rows.tally.add(rows.examined(1)));
                 self.note(&plan);
@@ -275,7 +283,9 @@ impl<C: Change> RunningStatement<'_, C> {
         match wrote {
             // Another client inserted it meanwhile: now it may match.
             Err(failure)
-                if failure.sql_code() == Some(server_error::DUPLICATE_ENTRY) && attempt < UPSERT_ATTEMPTS_MAX =>
+                if failure.sql_code() == Some(server_error::DUPLICATE_ENTRY)
+                    && attempt < UPSERT_ATTEMPTS_MAX
+                    && self.store.inside.is_none() =>
             {
                 Ok(None)
             }
@@ -305,9 +315,8 @@ impl<C: Change> RunningStatement<'_, C> {
             None => changes.add_unspecified(self.namespace),
         };
         // Queued statements are sent when their answers are awaited.
-        let session = lease.session();
-        let deleting = self.interruption.during(session, lease.finish());
-        let matched = self.store.change_observer.observe_write(note, Failure::is_lost, deleting).await?.affected_rows;
+        let deleting = self.interruption.during(lasting(&lease), lease.finish());
+        let matched = self.store.observe_write(note, deleting).await?.affected_rows;
         Ok(Some(StatementOutcome { matched, ..StatementOutcome::default() }))
     }
 }

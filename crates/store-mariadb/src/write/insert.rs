@@ -1,5 +1,6 @@
 //! Inserts: many documents as one command, and one by one only if that is refused.
 
+use super::interruption::lasting;
 use super::retry_record::BatchRecord;
 use super::transaction::{back_off, commit, queue_begin_on, roll_back};
 use super::{parallel_insert, refusal};
@@ -58,7 +59,7 @@ pub(super) async fn insert(
             all.for_each(|document| changes.add_document(namespace, None, Some(document)));
         };
         let inserting = batch.insert(&mut lease, store, record);
-        let outcome = store.change_observer.observe_write(note, Failure::is_lost, inserting).await;
+        let outcome = store.observe_write(note, inserting).await;
         match outcome {
             Err(failure) if failure.is_missing_table() => store.catalog.invalidate(namespace),
             Err(failure) if failure.is_contention() => back_off(attempt).await,
@@ -92,6 +93,7 @@ impl Batch<'_> {
         let all_at_once = record.len() == 0 && self.refused.is_empty() && self.documents.iter().all(fits);
         if all_at_once
             && store.counts_by_one
+            && store.inside.is_none()
             && self.table.row_key == RowKey::Sequence
             && self.table.cap().is_none()
             && !claims_table::are_needed(self.table)
@@ -174,8 +176,7 @@ impl Batch<'_> {
                         return Ok(());
                     }
                 }
-                let session = connection.session();
-                record.interruption.during(session, commit(connection)).await?;
+                record.interruption.during(lasting(connection), commit(connection)).await?;
                 record.committed(outcomes);
                 Ok(())
             }

@@ -6,6 +6,7 @@
 //! killing them. If the server does not answer, the outcome is unknown, as after a network error.
 
 use error::Result;
+use mariadb_client::Connection;
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -22,12 +23,18 @@ const GRACE: Duration = Duration::from_millis(500);
 pub(crate) struct Interruption(Rc<Cell<Option<u64>>>);
 
 impl Interruption {
-    /// Waits for a statement whose effect cannot be undone.
-    pub async fn during<T>(&self, session: u64, work: impl Future<Output = T>) -> T {
+    /// Waits for a statement of this session; `None`: its effect can be undone.
+    pub async fn during<T>(&self, session: Option<u64>, work: impl Future<Output = T>) -> T {
         let _reset = Reset(&self.0);
-        self.0.set(Some(session));
+        self.0.set(session);
         work.await
     }
+}
+
+/// Returns the session whose next statement cannot be undone. A client's transaction is rolled back
+/// as a whole if its statement is abandoned.
+pub(super) fn lasting(connection: &Connection) -> Option<u64> {
+    (!connection.is_in_client_transaction()).then(|| connection.session())
 }
 
 struct Reset<'s>(&'s Cell<Option<u64>>);
@@ -94,7 +101,7 @@ mod tests {
     fn statements_that_take_effect_are_awaited() {
         let interruption = Interruption::default();
         let outcome = |waits: Duration| {
-            let work = interruption.during(7, async move {
+            let work = interruption.during(Some(7), async move {
                 tokio::time::sleep(waits).await;
                 Ok(waits)
             });

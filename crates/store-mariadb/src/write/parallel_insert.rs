@@ -14,6 +14,7 @@
 //! - *Waiting.* The halves must not wait for each other, as they would if each had a document with
 //!   the same id. So neither waits for any lock: a taken lock counts as a refusal.
 
+use super::interruption::lasting;
 use super::retry_record::BatchRecord;
 use super::transaction::{self, queue_begin};
 use crate::write::insert_batch::{Batch, encode_document, inserted};
@@ -51,8 +52,7 @@ pub(super) async fn insert(
         one.and(other)?;
         return Ok(false);
     }
-    let session = first.session();
-    record.interruption.during(session, commit(first)).await?;
+    record.interruption.during(lasting(first), commit(first)).await?;
     record.committed(earlier.iter().cloned());
     // From here on recording may wait for locks, since those of the first half are released.
     second.queue_query(LOCK_WAIT);
@@ -64,8 +64,7 @@ pub(super) async fn insert(
             return Ok(false);
         }
     }
-    let session = second.session();
-    record.interruption.during(session, commit(second)).await?;
+    record.interruption.during(lasting(second), commit(second)).await?;
     record.committed(later.iter().cloned());
     Ok(true)
 }

@@ -1,5 +1,6 @@
 //! One write with its record, as one transaction and in few round trips.
 
+use super::interruption::lasting;
 use super::retry_record::BatchRecord;
 use super::transaction::{commit, queue_begin_on, roll_back};
 use crate::catalog::table::Table;
@@ -33,12 +34,13 @@ pub(super) async fn write(
     let claims = claims_table::are_needed(table);
     if alone && !record.is_recording() && !claims {
         queue(connection).await?;
-        let session = connection.session();
+        let session = lasting(connection);
         let affected = record.interruption.during(session, connection.finish()).await?.affected_rows;
         return Ok(if affected > 0 || any {
             record.committed(outcomes);
             WriteOutcome::Done(vec![affected])
         } else {
+            connection.fail_client_transaction()?;
             WriteOutcome::Stale
         });
     }
@@ -51,9 +53,12 @@ pub(super) async fn write(
         answered = claims::claim(connection, table).await.and(answered);
     }
     match answered {
+        Ok(Some(affected)) if connection.is_in_client_transaction() && affected.contains(&0) => {
+            connection.fail_client_transaction()?;
+            Ok(WriteOutcome::Stale)
+        }
         Ok(Some(affected)) if any || affected.iter().all(|&affected| affected > 0) => {
-            let session = connection.session();
-            record.interruption.during(session, commit(connection)).await?;
+            record.interruption.during(lasting(connection), commit(connection)).await?;
             record.committed(outcomes);
             Ok(WriteOutcome::Done(affected))
         }

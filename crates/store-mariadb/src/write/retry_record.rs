@@ -21,6 +21,20 @@ use store::{AccessStats, RetryKey};
 const FORMAT: RecordFormat =
     RecordFormat { total: None, entries: "outcomes", repeats: "times", repeats_if_several: true };
 
+/// Records the first outcome under a number. Parameters: session, number, finished statements,
+/// outcome. The column refuses NULL, so the statement fails for a number that is not new.
+pub(crate) const BEGIN: &str = "INSERT INTO selkie.retryable_writes (session, txn_number, statements, outcome) \
+     VALUES (?, ?, ?, ?) ON DUPLICATE KEY UPDATE \
+     outcome = IF(VALUES(txn_number) > txn_number, VALUES(outcome), outcome), \
+     statements = IF(VALUES(txn_number) > txn_number, VALUES(statements), statements), \
+     txn_number = IF(VALUES(txn_number) > txn_number, VALUES(txn_number), NULL)";
+
+/// Selects a session's number and outcome.
+pub(crate) const LOAD: &str = "SELECT txn_number, outcome FROM selkie.retryable_writes WHERE session = ?";
+
+/// The field of a transaction's outcome; those of retryable writes do not have it.
+pub(crate) const TRANSACTION: &str = "transaction";
+
 /// The outcomes of a batch so far, and whether they are being recorded.
 pub(super) struct BatchRecord {
     key: Option<RetryKey>,
@@ -44,18 +58,11 @@ struct Texts {
 impl BatchRecord {
     pub fn new(key: Option<RetryKey>, interruption: Interruption) -> BatchRecord {
         let statements = Texts {
-            // The column refuses NULL, so the statement fails for a number that is not new.
-            begin:
-                "INSERT INTO selkie.retryable_writes (session, txn_number, statements, outcome) VALUES (?, ?, ?, ?) \
-                    ON DUPLICATE KEY UPDATE \
-                    outcome = IF(VALUES(txn_number) > txn_number, VALUES(outcome), outcome), \
-                    statements = IF(VALUES(txn_number) > txn_number, VALUES(statements), statements), \
-                    txn_number = IF(VALUES(txn_number) > txn_number, VALUES(txn_number), NULL)"
-                    .into(),
+            begin: BEGIN.into(),
             go_on: "UPDATE selkie.retryable_writes SET statements = ?, outcome = ? \
                     WHERE session = ? AND txn_number = ? AND statements = ?"
                 .into(),
-            load: "SELECT txn_number, outcome FROM selkie.retryable_writes WHERE session = ?".into(),
+            load: LOAD.into(),
         };
         BatchRecord {
             key,
@@ -155,6 +162,10 @@ impl BatchRecord {
         }
         if number < key.txn_number {
             return Ok(false);
+        }
+        if Doc::from_bytes(&outcomes).is_some_and(|record| record.get(TRANSACTION).is_some()) {
+            let message = "Cannot retry a retryable write that has been converted into a transaction";
+            return Err(Failure::Other(Error::new(Code::INCOMPLETE_TRANSACTION_HISTORY, message)));
         }
         let outcomes = Doc::from_bytes(&outcomes).and_then(|record| FORMAT.decode(record)).unwrap_or_default();
         if outcomes.len() <= self.outcomes.len() {

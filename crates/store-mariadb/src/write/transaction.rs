@@ -10,7 +10,12 @@ use std::time::Duration;
 /// Statements are pipelined, and the server may roll the transaction back in the middle of them (a
 /// deadlock). After a `BEGIN` it would then commit each of the remaining statements. Without
 /// autocommit they are a new transaction, which is rolled back with the failure.
+///
+/// Within a client's transaction it is only a part of that, which can be undone.
 pub(crate) fn queue_begin(connection: &mut Connection) {
+    if connection.is_in_client_transaction() {
+        return connection.queue_query("SAVEPOINT selkie_write");
+    }
     connection.altered = true;
     connection.queue_query("SET autocommit = 0");
 }
@@ -28,10 +33,17 @@ pub(super) fn queue_begin_on(connection: &mut Connection, table: &Table) {
 }
 
 pub(crate) async fn commit(connection: &mut Connection) -> Result<()> {
+    if connection.is_in_client_transaction() {
+        return Ok(());
+    }
     end(connection, "COMMIT").await
 }
 
 pub(crate) async fn roll_back(connection: &mut Connection) -> Result<()> {
+    if connection.is_in_client_transaction() {
+        connection.queue_query("ROLLBACK TO SAVEPOINT selkie_write");
+        return connection.finish().await.map(drop);
+    }
     end(connection, "ROLLBACK").await
 }
 

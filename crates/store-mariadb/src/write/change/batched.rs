@@ -21,7 +21,7 @@ use crate::write::refusal;
 use crate::write::retry_record::BatchRecord;
 use ahash::AHashSet;
 use document::{Doc, DocBuf};
-use mariadb_client::{Connection, Failure, Result};
+use mariadb_client::{Connection, Result};
 use mariadb_wire::{ColumnType, Param, com_stmt_bulk_execute};
 use read::{Named, Read};
 use std::cell::RefCell;
@@ -229,7 +229,7 @@ impl Run {
         let writing = write(&mut lease, table, record, outcomes, false, false, async |connection| {
             Ok(queue(connection, table, &writes))
         });
-        match store.change_observer.observe_write(note, Failure::is_lost, writing).await {
+        match store.observe_write(note, writing).await {
             Ok(WriteOutcome::Done(_)) => Ok(true),
             Ok(WriteOutcome::Recorded) => record.adopt(&mut lease).await,
             Err(failure) if failure.is_lost() => Err(failure),

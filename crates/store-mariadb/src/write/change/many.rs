@@ -14,7 +14,7 @@ use crate::write::transaction::back_off;
 use ahash::AHashSet;
 use document::{Doc, DocBuf};
 use error::{Code, Error};
-use mariadb_client::{Connection, Event, Failure, Result};
+use mariadb_client::{Connection, Event, Result};
 use mariadb_wire::Param;
 use query::MatchDetails;
 use std::sync::Arc;
@@ -122,7 +122,7 @@ impl<C: Change> RunningStatement<'_, C> {
         let note = |changes: &mut Changes, observer: &dyn ChangeObserver| {
             pending.iter().for_each(|one| one.note(self.namespace, changes, observer));
         };
-        let wrote = self.store.change_observer.observe_write(note, Failure::is_lost, writing).await;
+        let wrote = self.store.observe_write(note, writing).await;
         let affected = match wrote {
             Ok(WriteOutcome::Done(affected)) => affected,
             Err(failure) if failure.is_lost() => return Err(failure),
@@ -172,7 +172,7 @@ impl<C: Change> RunningStatement<'_, C> {
                 one.queue(connection, table);
                 Ok(1)
             });
-            match self.store.change_observer.observe_write(note, Failure::is_lost, writing).await {
+            match self.store.observe_write(note, writing).await {
                 Ok(WriteOutcome::Done(_)) => {
                     outcome.matched += 1;
                     outcome.modified += u64::from(one.replacement.is_some());

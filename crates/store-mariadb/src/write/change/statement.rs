@@ -226,11 +226,11 @@ impl<C: Change> RunningStatement<'_, C> {
             true => changes.add_document(self.namespace, before, after),
             false => changes.add_unspecified(self.namespace),
         };
-        self.store.change_observer.observe_write(note, Failure::is_lost, writing).await
+        self.store.observe_write(note, writing).await
     }
 
     pub(crate) async fn observed_unspecified<T>(&self, writing: impl Future<Output = Result<T>>) -> Result<T> {
         let note = |changes: &mut Changes, _: &dyn ChangeObserver| changes.add_unspecified(self.namespace);
-        self.store.change_observer.observe_write(note, Failure::is_lost, writing).await
+        self.store.observe_write(note, writing).await
     }
 }
