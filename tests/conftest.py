@@ -13,10 +13,9 @@ import pymongo
 import pytest
 
 from support.mariadb import MariadbServer
-from support.selkie import SelkieServer, has_embedded_mariadb
+from support.selkie import EMBEDDED_MARIADB, SelkieServer, data_flag, has_embedded_mariadb
 
 STORES = ("embedded", "mariadb")
-EMBEDDED_MARIADB = "embedded-mariadb"
 COMPRESSORS = ("none", "snappy", "zlib", "zstd")
 
 
@@ -70,10 +69,6 @@ def mariadb(tmp_path_factory) -> MariadbServer:
     server = MariadbServer(tmp_path_factory.mktemp("mariadb")).start()
     yield server
     server.remove()
-
-
-def data_flag(store: str) -> str:
-    return "--embedded-mariadb" if store == EMBEDDED_MARIADB else "--data"
 
 
 @pytest.fixture(scope="session")

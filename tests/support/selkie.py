@@ -12,6 +12,8 @@ from pymongo.errors import PyMongoError
 from .mariadb import MariadbServer
 from .process import ServerProcess, free_port
 
+EMBEDDED_MARIADB = "embedded-mariadb"
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
@@ -28,6 +30,11 @@ def has_embedded_mariadb() -> bool:
     """Returns whether the program was built with `--features embedded-mariadb`."""
     version = subprocess.run([program(), "--version"], capture_output=True, text=True, check=True).stdout
     return "embedded MariaDB" in version
+
+
+def data_flag(store: str) -> str:
+    """Returns the option that names the data of a store within the process."""
+    return "--embedded-mariadb" if store == EMBEDDED_MARIADB else "--data"
 
 
 class SelkieServer(ServerProcess):
