@@ -23,6 +23,7 @@ LONG_FILES = {
     "CHANGELOG.md": "grows with each release",
     "tests/authorization/matrix.json": "generated",
     "docs/reference/configuration.md": "generated",
+    "docs/reference/selkie.toml": "generated",
     "tests/tidy/records.json": "generated",
     "tests/compat/cases/scripts.py": "a list of cases",
     "tests/compat/cases/catalog.py": "a list of cases",

@@ -13,6 +13,8 @@ pub struct Counters {
     pub rewritten: SharedCounter,
     /// Statements that had to wait.
     pub delayed: SharedCounter,
+    /// Result sets with masked values.
+    pub masked: SharedCounter,
     /// Lines that were given to a query log.
     pub logged: SharedCounter,
     /// Lines and statements that were dropped because a queue was full.
@@ -27,6 +29,7 @@ impl Counters {
             ("reported", &self.reported),
             ("rewritten", &self.rewritten),
             ("delayed", &self.delayed),
+            ("masked", &self.masked),
             ("logged", &self.logged),
             ("dropped", &self.dropped),
         ]

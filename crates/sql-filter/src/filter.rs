@@ -4,6 +4,7 @@ use crate::counters::Counters;
 use crate::refusal::Refusal;
 use crate::result_set::ResultEditor;
 use crate::statement::Statement;
+use ahash::AHashSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +23,11 @@ pub trait Filter: fmt::Debug + Send + Sync {
 
     /// Notes the end of a statement that has reached this filter.
     fn finished(&self, _call: &Call<'_>, _outcome: &Outcome<'_>) {}
+
+    /// Returns whether it must know the views of the server, for the statements of this user.
+    fn needs_views(&self, _user: &str) -> bool {
+        false
+    }
 
     /// Opens its files again: they may have been moved or changed.
     fn reopen(&self) {}
@@ -68,6 +74,9 @@ pub struct Client {
     pub host: String,
     /// The current schema, as far as the client has chosen it; empty: none.
     pub schema: String,
+    /// The views that it may use, in any schema, folded by [`fold`](crate::mask_rule::fold);
+    /// `None`: they are not known.
+    pub views: Option<Arc<AHashSet<String>>>,
 }
 
 /// A statement of a client, as a filter sees it.

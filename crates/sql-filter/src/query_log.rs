@@ -93,7 +93,7 @@ mod tests {
             let duration_min = Duration::from_millis(1);
             let log = QueryLog::open(QueryLogSettings { path: path.clone(), shows_literals, duration_min }).unwrap();
             let statement = Statement::classify("SELECT 'secret'", Lexis::default(), false);
-            let client = Client { user: "j\"oe".into(), host: "::1".into(), schema: "d".into() };
+            let client = Client { user: "j\"oe".into(), host: "::1".into(), schema: "d".into(), views: None };
             let (service, action) = ("app", Action::Execute);
             let call = Call { statement: &statement, action, client: &client, service, counters: &counters };
             for (micros, error) in [(1500, None), (10, Some(1064)), (10, None)] {

@@ -1,6 +1,7 @@
 //! What the configuration says about filters. Filters with equal settings do the same.
 
-use crate::deny_rule::DenyRule;
+use crate::deny_rule::{DenyRule, TablePattern};
+use crate::mask_rule::MaskRule;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ pub enum FilterKind {
     QueryLog(QueryLogSettings),
     Rewrite(RewriteSettings),
     Limits(LimitsSettings),
+    Masking(MaskingSettings),
 }
 
 /// What a filter does with a statement that breaks its rules.
@@ -76,6 +78,16 @@ pub struct LimitsSettings {
     /// Statements beyond the rate wait. Otherwise they are refused.
     pub waits: bool,
     /// Users without limits.
+    pub exempt_users: Vec<String>,
+}
+
+/// The settings of masking.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MaskingSettings {
+    pub rules: Vec<MaskRule>,
+    /// Views and stored routines that clients may use: they show no masked column.
+    pub trusted: Vec<TablePattern>,
+    /// Users that see the values.
     pub exempt_users: Vec<String>,
 }
 

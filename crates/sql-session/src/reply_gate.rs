@@ -3,6 +3,7 @@
 
 use crate::login::error_packet;
 use crate::reply_tracker::{PACKET_MAX, Phase, ReplyKind, ReplyTracker};
+use mariadb_wire::ERR;
 use sql_filter::{Column, Refusal, ResultEditor, Row};
 use std::mem;
 
@@ -26,8 +27,8 @@ struct Editing {
     /// Bytes of packets that have not arrived whole.
     pending: Vec<u8>,
     columns: Vec<Column>,
-    /// The number of the next packet that the client gets.
-    number: Option<u8>,
+    /// The number of the next packet that the client gets, and that of the next one of the server.
+    numbers: Option<(u8, u8)>,
     /// Rows that wait for the end of their result set.
     held: Vec<Vec<u8>>,
     /// The rest of the result set's rows are left out.
@@ -48,7 +49,7 @@ impl ReplyGate {
         if editors.is_empty() {
             return;
         }
-        let (pending, columns, number, held, out) = Default::default();
+        let (pending, columns, numbers, held, out) = Default::default();
         let (is_emptied, has_ended) = (false, false);
         self.editing = Some(Box::new(Editing {
             editors,
@@ -56,7 +57,7 @@ impl ReplyGate {
             is_binary,
             pending,
             columns,
-            number,
+            numbers,
             held,
             is_emptied,
             has_ended,
@@ -87,8 +88,8 @@ impl ReplyGate {
         while !editing.has_ended
             && let Some((payload, length)) = whole_packet(editing.pending.get(used..).unwrap_or_default())
         {
+            editing.note_number(editing.pending.get(used + 3).copied().unwrap_or_default(), payload.len());
             let packet = editing.pending.get(used..used + length).unwrap_or_default();
-            editing.number.get_or_insert(packet.get(3).copied().unwrap_or_default());
             let (phase, rows) = (reply.phase(), reply.rows);
             reply.feed(packet);
             used += length;
@@ -115,6 +116,15 @@ impl ReplyGate {
 }
 
 impl Editing {
+    /// Notes the number of a packet of the server, and the length of its payload. Numbers that are
+    /// left out are those of a file that the client has sent.
+    fn note_number(&mut self, number: u8, length: usize) {
+        let (next, expected) = self.numbers.unwrap_or((number, number));
+        let packets = length / PACKET_MAX + 1;
+        let next = next.wrapping_add(number.wrapping_sub(expected));
+        self.numbers = Some((next, number.wrapping_add(packets as u8)));
+    }
+
     /// Edits a row. Fails with the error that ends the reply.
     fn row(&mut self, mut row: Vec<u8>) -> Result<(), Refusal> {
         let mut holds = false;
@@ -140,6 +150,8 @@ impl Editing {
     /// Passes a packet that is no row. `before`, `after`: the phases of the reply around it.
     fn other(&mut self, before: Phase, payload: &[u8], after: Phase) -> Result<(), Refusal> {
         match before {
+            // A report of progress.
+            _ if payload.starts_with(&[ERR, 0xFF, 0xFF]) => {}
             Phase::Head => {
                 self.columns.clear();
                 self.is_emptied = false;
@@ -176,8 +188,8 @@ impl Editing {
         let mut rest = payload;
         loop {
             let (part, behind) = rest.split_at(rest.len().min(PACKET_MAX));
-            let number = self.number.unwrap_or_default();
-            self.number = Some(number.wrapping_add(1));
+            let (number, expected) = self.numbers.unwrap_or_default();
+            self.numbers = Some((number.wrapping_add(1), expected));
             self.out.extend_from_slice(&(part.len() as u32).to_le_bytes()[..3]);
             self.out.push(number);
             self.out.extend_from_slice(part);
@@ -285,6 +297,17 @@ mod tests {
             assert_eq!(out, packets(&[begin, &[b"\x01", COLUMN, EOF, b"zz", EOF]].concat()), "{chunk}");
             assert_eq!((gate.refusal, gate.reply.is_over()), (None, true));
         }
+    }
+
+    #[test]
+    fn numbers_continue_after_a_file() {
+        let mut gate = ReplyGate::new(ReplyKind::Results, false);
+        gate.edit(vec![Box::new(Doubling { empties: true })], false, false);
+        let request = packets(&[b"\xfbfile"]);
+        assert_eq!(gate.pass(&request).unwrap(), request);
+        let mut rest = packets(&[b"", b"", b"", b"\0\0\0\x0a\0\0\0", b"\x01", COLUMN, EOF, b"long", EOF]).split_off(12);
+        let mut expected = packets(&[b"", b"", b"", b"\0\0\0\x0a\0\0\0", b"\x01", COLUMN, EOF, EOF]).split_off(12);
+        assert_eq!(gate.pass(&mem::take(&mut rest)).unwrap(), mem::take(&mut expected));
     }
 
     #[test]

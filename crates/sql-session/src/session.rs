@@ -95,6 +95,13 @@ pub async fn serve((context, classes, idle_connections): Shared, connection: Con
     }
 }
 
+/// Returns whether a text may use the diagnostics of the statement before.
+fn uses_diagnostics(sql: &[u8]) -> bool {
+    let upper = sql.to_ascii_uppercase();
+    let words = ["ROWS", "ROW_COUNT", "WARNING", "ERROR", "DIAGNOSTICS", "CALL"];
+    words.iter().any(|word| memchr::memmem::find(&upper, word.as_bytes()).is_some())
+}
+
 /// Sends a client the error that says why it gets no server.
 async fn refuse(client: &mut PacketStream, error: &ConnectError, statistics: &SqlStatistics) -> io::Result<()> {
     let too_many = |sentence: &str| login::error_packet(0, 1040, "08004", &format!("Too many connections: {sentence}"));
@@ -465,9 +472,7 @@ impl Session {
     async fn lexis(&mut self, sql: &[u8]) -> io::Result<Lexis> {
         if self.depends_on_settings(sql) {
             // A query in between would change the diagnostics that the statement may use.
-            let upper = sql.to_ascii_uppercase();
-            let words = ["ROWS", "ROW_COUNT", "WARNING", "ERROR", "DIAGNOSTICS", "CALL"];
-            let may_use = words.iter().any(|word| memchr::memmem::find(&upper, word.as_bytes()).is_some());
+            let may_use = uses_diagnostics(sql);
             let is_asked =
                 self.is_split || self.filtering.is_active() || self.context.cache.is_some() && self.listener_uses_cache;
             if !may_use && is_asked {

@@ -97,11 +97,17 @@ pub enum FilterKindName {
     QueryLog,
     Rewrite,
     Limits,
+    Masking,
 }
 
 impl FilterKindName {
-    pub const ALL: [FilterKindName; 4] =
-        [FilterKindName::Firewall, FilterKindName::QueryLog, FilterKindName::Rewrite, FilterKindName::Limits];
+    pub const ALL: [FilterKindName; 5] = [
+        FilterKindName::Firewall,
+        FilterKindName::QueryLog,
+        FilterKindName::Rewrite,
+        FilterKindName::Limits,
+        FilterKindName::Masking,
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -109,6 +115,7 @@ impl FilterKindName {
             FilterKindName::QueryLog => "query-log",
             FilterKindName::Rewrite => "rewrite",
             FilterKindName::Limits => "limits",
+            FilterKindName::Masking => "masking",
         }
     }
 }

@@ -3,9 +3,12 @@
 use super::choices::{FilterKindName, FilterMode, WhenExceeded, WhenTooFast};
 use super::object::{Object, known};
 use super::setting::{ConfigError, Setting, value};
-use sql_filter::deny_rule::DenyRule;
+use sql_filter::deny_rule::{DenyRule, TablePattern};
+use sql_filter::mask_rule::MaskRule;
 use sql_filter::rewrite::Rewrite;
-use sql_filter::settings::{FirewallSettings, LimitsSettings, QueryLogSettings, RewritePattern, RewriteSettings};
+use sql_filter::settings::{
+    FirewallSettings, LimitsSettings, MaskingSettings, QueryLogSettings, RewritePattern, RewriteSettings,
+};
 use sql_filter::{FilterKind, FilterSettings, Mode};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -65,6 +68,8 @@ pub struct WrittenFilter {
     pub when_exceeded: Option<Setting<WhenExceeded>>,
     pub statements_per_second: Option<Setting<i64>>,
     pub when_too_fast: Option<Setting<WhenTooFast>>,
+    pub mask: Option<Setting<Vec<MaskRule>>>,
+    pub trusted: Option<Setting<Vec<TablePattern>>>,
 }
 
 /// A setting that is written, and the kinds of filters that have it.
@@ -77,10 +82,11 @@ struct OfKinds {
 impl WrittenFilter {
     /// Returns the settings that are written.
     fn written(&self) -> Vec<OfKinds> {
-        use FilterKindName::{Firewall, Limits, QueryLog, Rewrite};
+        use FilterKindName::{Firewall, Limits, Masking, QueryLog, Rewrite};
         const FIREWALL: &[FilterKindName] = &[Firewall];
         const QUERY_LOG: &[FilterKindName] = &[QueryLog];
         const LIMITS: &[FilterKindName] = &[Limits];
+        const MASKING: &[FilterKindName] = &[Masking];
         const REWRITE: &[FilterKindName] = &[Rewrite];
         fn at<T>(
             setting: &Option<Setting<T>>,
@@ -95,13 +101,15 @@ impl WrittenFilter {
             at(&self.allow_list, "allow-list", FIREWALL),
             at(&self.max_statements, "max-statements", FIREWALL),
             at(&self.deny, "deny", FIREWALL),
-            at(&self.exempt_users, "exempt-users", &[Firewall, Limits]),
+            at(&self.exempt_users, "exempt-users", &[Firewall, Limits, Masking]),
             at(&self.path, "path", QUERY_LOG),
             at(&self.literals, "literals", QUERY_LOG),
             at(&self.slow_ms, "slow-ms", QUERY_LOG),
             at(&self.pattern, "pattern", REWRITE),
             at(&self.statement, "statement", REWRITE),
             at(&self.replacement, "replacement", REWRITE),
+            at(&self.mask, "mask", MASKING),
+            at(&self.trusted, "trusted", MASKING),
             at(&self.max_rows, "max-rows", LIMITS),
             at(&self.max_bytes, "max-bytes", LIMITS),
             at(&self.when_exceeded, "when-exceeded", LIMITS),
@@ -128,6 +136,11 @@ fn filter(object: &Object<WrittenFilter>) -> Result<FilterSettings, ConfigError>
         FilterKindName::Firewall => FilterKind::Firewall(firewall(object)?),
         FilterKindName::QueryLog => FilterKind::QueryLog(query_log(object)?),
         FilterKindName::Rewrite => FilterKind::Rewrite(rewrite(object)?),
+        FilterKindName::Masking => FilterKind::Masking(MaskingSettings {
+            rules: object.required(&object.written.mask, "mask")?.value.clone(),
+            trusted: value(object.written.trusted.clone()).unwrap_or_default(),
+            exempt_users: value(object.written.exempt_users.clone()).unwrap_or_default(),
+        }),
         FilterKindName::Limits => FilterKind::Limits(limits(object)?),
     };
     Ok(FilterSettings { name: object.name.clone(), kind })

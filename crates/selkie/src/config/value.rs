@@ -10,7 +10,8 @@ use mongo_wire::Compressor;
 use selkie_runtime::ListenAddress;
 use server::tls::TlsMode;
 use service::{CausalReads, ClusterKind, MajorityOf, WantedRole};
-use sql_filter::deny_rule::DenyRule;
+use sql_filter::deny_rule::{DenyRule, TablePattern};
+use sql_filter::mask_rule::MaskRule;
 use std::path::PathBuf;
 use tls::{ClientCertificates, MinVersion};
 
@@ -386,6 +387,20 @@ pub fn filter_mode(raw: Raw) -> Result<FilterMode, String> {
 /// Parses the rules by which a firewall refuses statements.
 pub fn deny_rules(raw: Raw) -> Result<Vec<DenyRule>, String> {
     list(raw, "rules", |item| DenyRule::parse(&text(item, "a rule, such as \"table d.t user joe\"")?))
+}
+
+/// Parses the rules by which values are masked.
+pub fn mask_rules(raw: Raw) -> Result<Vec<MaskRule>, String> {
+    list(raw, "rules", |item| MaskRule::parse(&text(item, "a rule, such as \"column d.people.ssn\"")?))
+}
+
+/// Parses the names of views and routines.
+pub fn tables(raw: Raw) -> Result<Vec<TablePattern>, String> {
+    let parse = |name: String| {
+        TablePattern::parse(&name)
+            .ok_or_else(|| format!("{name:?} is no view or routine; write name, schema.name or schema.*"))
+    };
+    list(raw, "names", |item| parse(text(item, "a name")?))
 }
 
 pub fn causal_reads(raw: Raw) -> Result<CausalReads, String> {

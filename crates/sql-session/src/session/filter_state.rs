@@ -1,7 +1,7 @@
 //! A session's state of its service's filters.
 
 use super::com;
-use ahash::AHashMap;
+use ahash::{AHashMap, AHashSet};
 use mariadb_wire::client_login::ClientLogin;
 use service::targets::State;
 use sql_classify::SessionSettings;
@@ -9,11 +9,14 @@ use sql_filter::{Action, Call, Client, Pipeline, ResultEditor, Statement};
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 /// The id that stands for the statement prepared last.
 const LAST_PREPARED: u32 = u32::MAX;
+
+/// How long the views of a server are taken to be the same.
+const VIEWS_RECENT: Duration = Duration::from_secs(5);
 
 /// A session's state of its service's filters.
 pub struct Filtering {
@@ -29,6 +32,8 @@ pub struct Filtering {
     /// The session's settings, until a statement may change them.
     pub settings: Option<Rc<SessionSettings>>,
     pub running: Option<Running>,
+    /// When the server was asked for views.
+    pub views_read: Option<Instant>,
 }
 
 /// A command that is being executed.
@@ -56,9 +61,21 @@ impl Filtering {
             user: String::new(),
             host: peer.map_or_else(|| "localhost".to_owned(), |address| address.to_string()),
             schema: String::from_utf8_lossy(schema.unwrap_or_default()).into_owned(),
+            views: None,
         };
         let (prepared, last_prepared, cursors) = Default::default();
-        Filtering { states, service, pipeline, client, prepared, last_prepared, cursors, settings: None, running: None }
+        Filtering {
+            states,
+            service,
+            pipeline,
+            client,
+            prepared,
+            last_prepared,
+            cursors,
+            settings: None,
+            running: None,
+            views_read: None,
+        }
     }
 
     /// Returns whether the service has filters now.
@@ -98,10 +115,21 @@ impl Filtering {
         self.pipeline.filters.iter().filter_map(|filter| filter.results(&call)).collect()
     }
 
+    /// Returns whether the views of the server are known, and were asked for a short time ago.
+    pub fn has_recent_views(&self) -> bool {
+        self.client.views.is_some() && self.views_read.is_some_and(|read| read.elapsed() < VIEWS_RECENT)
+    }
+
+    pub fn set_views(&mut self, views: Option<AHashSet<String>>) {
+        self.client.views = views.map(Arc::new);
+        self.views_read = Some(Instant::now());
+    }
+
     /// Forgets what COM_RESET_CONNECTION and COM_CHANGE_USER reset.
     pub fn reset(&mut self) {
         self.prepared.clear();
         self.cursors.clear();
+        self.client.views = None;
         self.settings = None;
     }
 }

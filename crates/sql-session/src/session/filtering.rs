@@ -3,16 +3,26 @@
 use super::com;
 use super::filter_state::Running;
 use super::state::Session;
+use super::uses_diagnostics;
 use crate::login::error_packet;
 use crate::reply_gate::ReplyGate;
 use crate::reply_tracker::{ReplyKind, ReplyTracker};
+use crate::result_rows;
+use ahash::AHashSet;
+use mariadb_wire::Reader;
 use sql_classify::StatementKind;
 use sql_classify::statement::STATEMENT_BYTES_MAX;
+use sql_filter::mask_rule::fold;
 use sql_filter::{Action, Outcome, Refusal, Statement, Verdict};
 use std::io;
 use std::rc::Rc;
 use std::time::Instant;
 use tokio::time::sleep;
+
+/// The views that a user may use. The session's settings must change neither the number of rows nor
+/// their letters.
+const VIEWS_QUERY: &str = "SELECT HEX(CONVERT(TABLE_NAME USING utf8mb4)) FROM information_schema.TABLES \
+    WHERE TABLE_TYPE = 'VIEW' LIMIT 1000000";
 
 /// The longest name of a schema, with its command.
 const SCHEMA_BYTES_MAX: usize = 256;
@@ -38,6 +48,18 @@ fn keeps_settings(statement: &sql_classify::Statement) -> bool {
         StatementKind::Read | StatementKind::Write => statement.effects.calls.is_empty(),
         _ => false,
     }
+}
+
+/// Returns the names of views, folded, from the rows of the query for them.
+fn view_names(rows: &[u8]) -> Option<AHashSet<String>> {
+    let (mut reader, mut names) = (Reader::new(rows, "text row"), AHashSet::default());
+    while !reader.is_empty() {
+        let digits = reader.length_encoded_bytes().ok()?;
+        let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+        let bytes: Vec<u8> = digits.chunks(2).map(pair).collect::<Option<_>>()?;
+        names.insert(fold(std::str::from_utf8(&bytes).ok()?));
+    }
+    Some(names)
 }
 
 impl Session {
@@ -70,6 +92,7 @@ impl Session {
         let started = Instant::now();
         let schema = if command == com::INIT_DB { Some(self.peek_schema(length).await?) } else { None };
         let call = self.filtered_call(command, number, length).await?;
+        self.find_views(&call).await?;
         let id = self.filtering.statement_id(number);
         let mut running = Running { schema, started, call, id, seen: 0 };
         let refusal = self.check(&mut running).await?;
@@ -89,6 +112,28 @@ impl Session {
         self.client.send(&error_packet(1, code, state, &message)).await?;
         self.end_filtered();
         Ok(false)
+    }
+
+    /// Asks the server for the views that the client may use, if a filter must know them.
+    async fn find_views(&mut self, call: &Option<(Rc<Statement>, Action)>) -> io::Result<()> {
+        let Some((statement, action)) = call else { return Ok(()) };
+        let user = &self.filtering.client.user;
+        let is_needed = self.filtering.pipeline.filters.iter().any(|filter| filter.needs_views(user));
+        if !is_needed || *action == Action::Execute || self.filtering.has_recent_views() {
+            return Ok(());
+        }
+        if !self.can_ask() || uses_diagnostics(statement.text().unwrap_or_default().as_bytes()) {
+            return Ok(());
+        }
+        let reply = self.query_server(VIEWS_QUERY).await?;
+        let rows = reply.and_then(|packets| result_rows::rows(&packets, self.login.deprecates_eof));
+        self.filtering.set_views(rows.and_then(|rows| view_names(&rows)));
+        Ok(())
+    }
+
+    /// Returns whether the session has a server that it may ask now.
+    fn can_ask(&self) -> bool {
+        self.split.as_ref().is_none_or(|split| split.detached.is_none() && split.reading.is_none())
     }
 
     /// Asks the filters in their order about a command. Returns the error of the first that refuses
@@ -122,7 +167,7 @@ impl Session {
         let lexis = self.known_lexis();
         let unknown = || Rc::new(Statement::unknown(lexis));
         Ok(match command {
-            com::QUERY | com::STMT_PREPARE | com::CREATE_DB | com::DROP_DB => {
+            com::QUERY | com::STMT_PREPARE | com::CREATE_DB | com::DROP_DB | com::PROCESS_INFO => {
                 let is_prepared = command == com::STMT_PREPARE;
                 let action = if is_prepared { Action::Prepare } else { Action::Query };
                 if length > STATEMENT_BYTES_MAX {
@@ -133,6 +178,7 @@ impl Session {
                 let quoted = || String::from_utf8_lossy(rest).replace('`', "``");
                 let sql = match command {
                     com::CREATE_DB => format!("CREATE DATABASE `{}`", quoted()).into_bytes(),
+                    com::PROCESS_INFO => b"SHOW PROCESSLIST".to_vec(),
                     com::DROP_DB => format!("DROP DATABASE `{}`", quoted()).into_bytes(),
                     _ => rest.to_vec(),
                 };
@@ -167,7 +213,7 @@ impl Session {
     /// Returns a statement with the settings by which the server reads it.
     async fn filtered_statement(&mut self, sql: &[u8], is_prepared: bool) -> io::Result<Statement> {
         // A session that reads elsewhere, or has no server, must not ask for its settings now.
-        let can_ask = self.split.as_ref().is_none_or(|split| split.detached.is_none() && split.reading.is_none());
+        let can_ask = self.can_ask();
         // The result cache has stricter rules for them than the lexer.
         if self.settings.is_none() && self.context.cache.is_none() {
             self.settings = self.filtering.settings.take();
@@ -195,6 +241,10 @@ impl Session {
                 filtering.prepared.insert(id, statement.clone());
             }
             return;
+        }
+        if !keeps_settings(statement.classified()) {
+            // It may have changed the role.
+            filtering.views_read = None;
         }
         let has_settings = filtering.settings.is_some() || self.is_split && self.settings.is_some();
         if has_settings && !keeps_settings(statement.classified()) {

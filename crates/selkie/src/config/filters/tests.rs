@@ -45,6 +45,12 @@ fn errors_name_their_lines() {
         ("[filter.g]\nkind = \"firewall\"\nmode = \"learn\"", "7: a filter that learns needs a file"),
         ("[filter.g]\nkind = \"firewall\"\ndeny = [\"tabel t\"]", "7: deny: \"tabel\" is no condition of a rule"),
         ("[filter.g]\nkind = \"firewall\"\ndeny = [\"user a\"]\nmax-statements = 5", "8: max-statements limits"),
+        ("[filter.m]\nkind = \"masking\"", "5: m has no mask"),
+        ("[filter.m]\nkind = \"masking\"\nmask = [\"column ssn\"]", "7: mask: \"ssn\" is no column"),
+        (
+            "[filter.m]\nkind = \"masking\"\nmask = [\"column t.ssn\"]\ntrusted = [\"a.b.c\"]",
+            "8: trusted: \"a.b.c\" is no view or routine",
+        ),
         ("[filter.l]\nkind = \"limits\"", "5: l limits nothing"),
         ("[filter.l]\nkind = \"limits\"\nmax-rows = -1", "7: max-rows: "),
         ("[filter.l]\nkind = \"limits\"\nmax-rows = 1\nwhen-exceeded = \"empty\"", "8: rows are held"),

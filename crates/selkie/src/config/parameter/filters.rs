@@ -4,7 +4,8 @@ use super::Parameter;
 use crate::config::filters::WrittenFilter;
 use crate::config::setting::Setting;
 use crate::config::value::{
-    boolean, deny_rules, filter_kind, filter_mode, integer, path, text, users, when_exceeded, when_too_fast,
+    boolean, deny_rules, filter_kind, filter_mode, integer, mask_rules, path, tables, text, users, when_exceeded,
+    when_too_fast,
 };
 
 /// `[filter.NAME]`.
@@ -13,7 +14,7 @@ pub const FILTER: &[Parameter<WrittenFilter>] = &[
         section: "filter",
         name: "kind",
         flag: None,
-        kind: "firewall, limits, query-log or rewrite",
+        kind: "firewall, limits, masking, query-log or rewrite",
         default: "# none: it must be set",
         example: "\"firewall\"",
         about: "What the filter does. Each kind has settings of its own: another kind's are errors.",
@@ -68,7 +69,7 @@ pub const FILTER: &[Parameter<WrittenFilter>] = &[
         kind: "list of users",
         default: "# none",
         example: "[\"admin\"]",
-        about: "Of a `firewall` or `limits`: users that the filter does not apply to.",
+        about: "Of a `firewall`, `limits` or `masking`: users that the filter does not apply to.",
         read: read!(exempt_users, users),
     },
     Parameter {
@@ -133,6 +134,28 @@ pub const FILTER: &[Parameter<WrittenFilter>] = &[
         about: "Of a `rewrite`: the new text. `$1` is the first group of `pattern`, or the first literal of `statement`. \
                 `$$` is a dollar sign.",
         read: read!(replacement, |raw| text(raw, "a text")),
+    },
+    Parameter {
+        section: "filter",
+        name: "mask",
+        flag: None,
+        kind: "list of rules",
+        default: "# none: it must be set for masking",
+        example: "[\"column d.people.ssn\", \"column d.people.card match ^[0-9]+ with X\"]",
+        about: "Of `masking`: the columns whose values are masked. `with` is the text in place of a value. With \
+                `match`, it takes the place of each character that the regular expression matches.",
+        read: read!(mask, mask_rules),
+    },
+    Parameter {
+        section: "filter",
+        name: "trusted",
+        flag: None,
+        kind: "list of views and routines",
+        default: "# none",
+        example: "[\"d.adults\", \"d.count_people\"]",
+        about: "Of `masking`: views, stored functions and procedures that show no masked column. Statements that use \
+                others are refused.",
+        read: read!(trusted, tables),
     },
     Parameter {
         section: "filter",
