@@ -76,7 +76,35 @@ async function queries() {
   assert.equal(await Author.exists({ name: "a1" }), null);
 }
 
-for (const step of [saveAndPopulate, changeDocuments, twoWritersOfOneDocument, duplicates, queries]) {
+async function transactions() {
+  // Mongoose repeats the function on conflicts, and sets changed documents back before it does.
+  const author = await Author.create({ name: "counter", age: 0 });
+  let attempts = 0;
+  const increase = async () => {
+    const own = await Author.findById(author._id);
+    await mongoose.connection.transaction(async (session) => {
+      attempts += 1;
+      const current = await Author.findById(own._id).session(session);
+      current.age += 1;
+      await current.save({ session });
+      await Post.create([{ title: "In a transaction", slug: `t${current.age}`, author: own }], { session });
+      assert.equal(await Post.countDocuments({ author: own._id }).session(session), current.age);
+    });
+  };
+  await Promise.all(Array.from({ length: 8 }, increase));
+  assert.equal((await Author.findById(author._id)).age, 8);
+  assert.equal(await Post.countDocuments({ author: author._id }), 8);
+  assert(attempts >= 8);
+
+  const failure = mongoose.connection.transaction(async (session) => {
+    await Author.deleteOne({ _id: author._id }, { session });
+    await Post.create([{ title: "Again", slug: "t1" }], { session });
+  });
+  await assert.rejects(failure, (error) => error.code === 11000);
+  assert(await Author.exists({ _id: author._id }));
+}
+
+for (const step of [saveAndPopulate, changeDocuments, twoWritersOfOneDocument, duplicates, queries, transactions]) {
   await step();
   console.log("ok", step.name);
 }
