@@ -20,6 +20,7 @@ from histories.workload import prepare, read_all, record
 from support.clock import Clock
 from support.mariadb import MariadbServer
 from support.mongod import MongodReplicaSet
+from support.proxy import ReplacingProxy
 
 HISTORIES = int(os.environ.get("SELKIE_HISTORIES", "1"))
 REPLICA_SET = ("--topology", "replica-set")
@@ -212,3 +213,26 @@ def test_planted_bugs_are_found(replica_set, database_name, tmp_path, planted):
             return
         seed += 1
     raise AssertionError(f"not found within a minute: {verdict.stdout}")
+
+
+class Behind:
+    """A MariaDB server that the gateway reaches through a proxy."""
+
+    def __init__(self, port: int):
+        self.port = port
+
+    def url(self) -> str:
+        return f"mysql://root@127.0.0.1:{self.port}"
+
+
+@pytest.mark.mariadb_only
+@pytest.mark.parametrize("is_planted", [True, False], ids=["read committed", "repeatable read"])
+def test_a_weaker_isolation_of_mariadb_is_found(own_server, mariadb, database_name, tmp_path, is_planted):
+    """A proxy makes the transactions of MariaDB read the latest committed rows."""
+    text = b"'REPEATABLE-READ'"
+    with ReplacingProxy(mariadb.port, text, b"'READ-COMMITTED' " if is_planted else text) as proxy:
+        server = own_server(*REPLICA_SET, mariadb=Behind(proxy.port))
+        verdict = check(server, database_name, tmp_path, 0)
+        assert proxy.replaced
+    assert verdict.returncode == int(is_planted), verdict.stdout
+    assert any(name in verdict.stdout for name in WITHOUT_SNAPSHOT) == is_planted

@@ -1,5 +1,6 @@
 """A proxy between a driver and a server that can break the connection."""
 
+import contextlib
 import socket
 import struct
 import threading
@@ -65,3 +66,45 @@ def receive(connection: socket.socket, count: int) -> bytes:
             raise ConnectionError("closed")
         data += piece
     return bytes(data)
+
+
+class ReplacingProxy:
+    """Forwards bytes, and replaces a text of the client's by another one of the same length."""
+
+    def __init__(self, port: int, text: bytes, replacement: bytes):
+        assert len(text) == len(replacement)
+        self.server, self.text, self.replacement = ("127.0.0.1", port), text, replacement
+        self.replaced = 0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.listener.close()
+
+    def accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+                server = socket.create_connection(self.server)
+            except OSError:
+                return
+            for ends in ((client, server, self.replace), (server, client, lambda data: data)):
+                threading.Thread(target=self.forward, args=ends, daemon=True).start()
+
+    def replace(self, data: bytes) -> bytes:
+        self.replaced += data.count(self.text)
+        return data.replace(self.text, self.replacement)
+
+    def forward(self, source: socket.socket, target: socket.socket, change: Callable[[bytes], bytes]):
+        try:
+            while data := source.recv(1 << 16):
+                target.sendall(change(data))
+        except OSError:
+            pass
+        for end in (source, target):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
