@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.selkie_only, pytest.mark.mariadb_only]
 
 MASKING = """
 kind = "masking"
-mask = ["column d.people.ssn", 'column people.card match \\d(?=\\d{4}) with #', "column d.people.pay"]
+mask = ["column d.people.ssn", 'column people.card match \\d(?=\\d{4}) with #', "column d.people.pay", "column names.größe"]
 trusted = ["d.safe", "d.shown"]
 exempt-users = ["ann"]
 """
@@ -66,6 +66,8 @@ SEQUENCES = (
     ("SET NAMES gbk", "SELECT '\u00bf\\' AS a, UPPER(ssn) FROM people -- '"),
     ("SET sql_mode = 'ORACLE'", "SELECT UPPER(ssn) FROM people MINUS SELECT 'a'"),
     ("SET sql_select_limit = 0", "SELECT s FROM upper_v"), ("SET character_set_results = utf16", "SELECT s FROM upper_v"),
+    ("SET character_set_results = utf16", "SELECT ssn, 'ROWS' FROM people"),
+    ("SET character_set_results = ascii", "SELECT * FROM names"), ("SET character_set_results = filename", "SELECT größe FROM names"),
     ("USE mysql", "SELECT * FROM d.v"), ("CREATE VIEW w2 AS SELECT s FROM v", "SELECT s FROM w2"),
 )
 
@@ -87,7 +89,7 @@ def people(store, tmp_path_factory):
     for statement in (
         "CREATE TABLE d.people (id INT PRIMARY KEY, name VARCHAR(50), ssn VARCHAR(50), card VARCHAR(20), pay INT)",
         "INSERT INTO d.people VALUES (1, 'one', 'secret-77', '4111222233334444', 77123), (2, 'two', 'secret-88', '12', NULL)",
-        "CREATE TABLE d.guess (ssn VARCHAR(50)) SELECT 'secret-77' AS ssn", "CREATE TABLE d.copy (a VARCHAR(50))",
+        "CREATE TABLE d.names (größe VARCHAR(50)) SELECT 'secret-77' AS größe", "CREATE TABLE d.guess (ssn VARCHAR(50)) SELECT 'secret-77' AS ssn", "CREATE TABLE d.copy (a VARCHAR(50))",
         "CREATE TABLE d.other (id INT, ssn VARCHAR(50)) SELECT 1 AS id, 'public' AS ssn",
         "CREATE VIEW d.v AS SELECT id, ssn AS s FROM d.people", "CREATE VIEW d.upper_v AS SELECT UPPER(ssn) AS s FROM d.people",
         "CREATE ALGORITHM=TEMPTABLE VIEW d.temporary_v AS SELECT ssn AS s FROM d.people",
@@ -184,11 +186,15 @@ def test_values_are_masked(masked, service):
             connection._result.read()
         name = "sql-listen" if service == "short" else service
         assert masked.counters(name)["masked"] >= 10 and masked.counters(name)["blocked"] == 0
+        # A cursor that was opened before the rule shows no rows.
+        prepared.open()
         # A rule that a reload adds holds for statements that were prepared before.
         by_name = Prepared(connection, "SELECT UPPER(name) FROM people")
         masked.reload({"mask": 'kind = "masking"\nmask = ["column people.name"]'})
         with pytest.raises(pymysql.err.MySQLError, match="masked column"):
             by_name.execute()
+        with pytest.raises(pymysql.err.MySQLError, match="cannot read these rows"):
+            prepared.fetch(1)
         # A view that was created since.
         masked.mariadb.sql("CREATE OR REPLACE VIEW d.since AS SELECT UPPER(name) AS n FROM d.people")
         until(lambda: "is a view" in shown(connection, "SELECT n FROM since"))

@@ -6,6 +6,8 @@ use crate::{ColumnType, Malformed, Reader};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ColumnDefinition<'a> {
+    /// Always `def`, in the character set of the session's results.
+    pub catalog: &'a [u8],
     pub schema: &'a [u8],
     /// The name or alias of the table; empty for an expression.
     pub table: &'a [u8],
@@ -26,8 +28,7 @@ impl<'a> ColumnDefinition<'a> {
     /// As [`ColumnDefinition::decode`]. `is_extended`: MariaDB's extended metadata was negotiated.
     pub fn decode_with(payload: &'a [u8], is_extended: bool) -> Result<Self, Malformed> {
         let mut reader = Reader::new(payload, "column definition");
-        // The catalog.
-        reader.length_encoded_bytes()?;
+        let catalog = reader.length_encoded_bytes()?;
         let schema = reader.length_encoded_bytes()?;
         let table = reader.length_encoded_bytes()?;
         let original_table = reader.length_encoded_bytes()?;
@@ -41,7 +42,7 @@ impl<'a> ColumnDefinition<'a> {
         reader.u16()?;
         reader.u32()?;
         let (column_type, flags) = (ColumnType(reader.u8()?), reader.u16()?);
-        Ok(ColumnDefinition { schema, table, original_table, name, original_name, column_type, flags })
+        Ok(ColumnDefinition { catalog, schema, table, original_table, name, original_name, column_type, flags })
     }
 }
 
@@ -55,6 +56,7 @@ mod tests {
         let sample = b"\x03def\x01e\x01a\x01b\x03doc\x01c\x0c\x2d\x00\xff\xff\xff\xff\xfc\x90\x00\x00\x00\x00";
         let column = ColumnDefinition::decode(sample).unwrap();
         assert_eq!((column.name, column.column_type, column.flags), (&b"doc"[..], ColumnType::BLOB, 0x90));
+        assert_eq!(column.catalog, b"def");
         assert_eq!((column.schema, column.table), (&b"e"[..], &b"a"[..]));
         assert_eq!((column.original_table, column.original_name), (&b"b"[..], &b"c"[..]));
         let extended = [&sample[..16], b"\x06\x00\x04json", &sample[16..]].concat();

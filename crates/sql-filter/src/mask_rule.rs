@@ -46,6 +46,13 @@ pub fn fold(name: &str) -> String {
     name.chars().map(letter).collect()
 }
 
+/// Returns whether a name in a result set may be the wanted one. The server sends it in the
+/// character set of the session's results, which may lack letters of it.
+fn may_be(wanted: &str, name: &str) -> bool {
+    let is_plain = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    fold(wanted) == fold(name) || !is_plain(wanted) && !is_plain(name)
+}
+
 impl MaskRule {
     /// Parses a rule, as in `column d.people.ssn with ###`. Fails with a sentence about the error.
     pub fn parse(text: &str) -> Result<MaskRule, String> {
@@ -96,11 +103,17 @@ impl MaskRule {
     /// Returns whether the values of a column of a result set are masked. One without a table has
     /// an unknown origin: its name decides.
     pub fn masks(&self, column: &Column) -> bool {
-        if column.table.is_empty() {
-            return self.column == fold(&column.name) || self.column == fold(&column.original_name);
+        let Column { schema, table, original_name, name, .. } = column;
+        if !column.is_readable {
+            return true;
         }
-        let schema = (!column.schema.is_empty()).then(|| column.schema.clone());
-        self.column == fold(&column.original_name) && self.is_of(&TableName { schema, name: column.table.clone() })
+        if table.is_empty() {
+            return may_be(&self.column, name) || may_be(&self.column, original_name);
+        }
+        let is_same = |wanted: &Option<String>, name: &str| wanted.as_ref().is_none_or(|wanted| may_be(wanted, name));
+        may_be(&self.column, original_name)
+            && is_same(&self.table.name, table)
+            && (schema.is_empty() || is_same(&self.table.schema, schema))
     }
 
     /// Returns the text in place of a value.
@@ -152,6 +165,7 @@ mod tests {
     fn columns_are_found_by_their_origin() {
         let rule = MaskRule::parse("column d.t.Kind").unwrap();
         let column = |schema: &str, table: &str, original_name: &str, name: &str| Column {
+            is_readable: true,
             schema: schema.into(),
             table: table.into(),
             original_name: original_name.into(),
@@ -168,6 +182,13 @@ mod tests {
         {
             assert!(!rule.masks(&column(schema, table, original, name)), "{schema}.{table}.{original}");
         }
+        let foreign = MaskRule::parse("column d.t.größe").unwrap();
+        for name in ["größe", "gr??e", "gr\u{FFFD}e", "gr@00f6@00dfe"] {
+            assert!(foreign.masks(&column("d", "t", name, "x")), "{name}");
+        }
+        assert!(!foreign.masks(&column("d", "t", "grosse", "x")));
+        let unreadable = Column { is_readable: false, ..column("d", "t", "x", "x") };
+        assert!(foreign.masks(&unreadable), "in UTF-16");
         assert_eq!(fold("\u{212A}ind"), "kind", "the Kelvin sign is a k");
     }
 

@@ -91,6 +91,11 @@ fn danger_of_one(tokens: &Tokens<'_>, context: &CheckContext<'_>) -> Option<Stri
     if let Some(what) = indirect(tokens, &names, context) {
         return Some(format!("it may read masked columns by {what}"));
     }
+    let reads_nothing = ["SET", "COMMIT", "ROLLBACK", "START", "SAVEPOINT", "RELEASE", "USE"];
+    let is_brief = !tokens.has_symbol("(") && !tokens.has_any_word(&["SELECT", "STATEMENT", "FOR"]);
+    if is_brief && reads_nothing.iter().any(|word| tokens.begins_with(&[word])) {
+        return None;
+    }
     let begins_show = ["SHOW", "DESC", "DESCRIBE"].iter().any(|word| tokens.begins_with(&[word]));
     let is_show = begins_show && !tokens.has_any_word(&["SELECT", "WHERE", "UPDATE", "DELETE"]);
     if !is_show {

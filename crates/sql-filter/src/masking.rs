@@ -197,6 +197,7 @@ mod tests {
         let (types, masks) = Default::default();
         let mut editor = MaskedRows { settings, counters: Arc::default(), types, masks, is_counted: false };
         let column = |&(name, column_type): &(&str, u8)| Column {
+            is_readable: true,
             schema: "d".into(),
             table: "t".into(),
             original_name: name.into(),

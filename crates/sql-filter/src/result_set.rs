@@ -22,6 +22,8 @@ pub trait ResultEditor: fmt::Debug {
 /// A column of a result set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
+    /// Its names can be read: the character set of the session's results is a superset of ASCII.
+    pub is_readable: bool,
     pub schema: String,
     /// The table itself, not its alias; empty for an expression.
     pub table: String,
@@ -48,6 +50,7 @@ impl Column {
         let definition = ColumnDefinition::decode_with(payload, is_extended)?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         Ok(Column {
+            is_readable: definition.catalog == b"def",
             schema: text(definition.schema),
             table: text(definition.original_table),
             original_name: text(definition.original_name),

@@ -33,6 +33,7 @@ fn statements_that_show_masked_columns_as_they_are() {
         "CREATE TABLE x (id INT, ssn INT)",
         "SELECT * FROM safe",
         "CALL safe(1)",
+        "SET people = 1",
         "SELECT 1; SET NAMES utf8mb4; SELECT ssn FROM people",
     ] {
         assert_eq!(danger_of(sql), None, "{sql}");
@@ -98,6 +99,8 @@ fn statements_that_may_show_values() {
         "VALUES ((SELECT ssn FROM people LIMIT 1))",
         "DO (SELECT ssn FROM people)",
         "SET @x = (SELECT ssn FROM people)",
+        "SET STATEMENT max_statement_time = 1 FOR DELETE FROM people RETURNING ssn",
+        "SET NAMES utf8mb4, init_connect = 'x'",
         "EXPLAIN SELECT * FROM people WHERE id = 1",
         "ANALYZE SELECT * FROM people",
         "DESC SELECT * FROM people",

@@ -4,7 +4,7 @@ use super::com;
 use ahash::{AHashMap, AHashSet};
 use mariadb_wire::client_login::ClientLogin;
 use service::targets::State;
-use sql_classify::SessionSettings;
+use sql_classify::{Lexis, SessionSettings};
 use sql_filter::{Action, Call, Client, Pipeline, ResultEditor, Statement};
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -83,6 +83,8 @@ impl Filtering {
         // An error means that the service is gone, and its last filters apply.
         if self.states.has_changed().unwrap_or_default() {
             self.pipeline = self.states.borrow_and_update().pipeline.clone();
+            // Their editors are those of the filters before.
+            self.cursors.clear();
         }
         self.is_active()
     }
@@ -104,15 +106,19 @@ impl Filtering {
 
     /// Returns the editors of the rows that a command's reply will have.
     pub fn editors(&mut self, running: &Running, command: u8) -> Vec<Box<dyn ResultEditor>> {
-        if command == com::STMT_FETCH {
-            return self.cursors.remove(&running.id).unwrap_or_default();
+        let kept = if command == com::STMT_FETCH { self.cursors.remove(&running.id) } else { None };
+        let editors = |statement: &Statement, action| -> Vec<Box<dyn ResultEditor>> {
+            let call = self.call(statement, action);
+            self.pipeline.filters.iter().filter_map(|filter| filter.results(&call)).collect()
+        };
+        match &running.call {
+            // A cursor that was opened before the filters has none.
+            None if command == com::STMT_FETCH => {
+                kept.unwrap_or_else(|| editors(&Statement::unknown(Lexis::default()), Action::Execute))
+            }
+            None | Some((_, Action::Prepare)) => Vec::new(),
+            Some((statement, action)) => editors(statement, *action),
         }
-        let Some((statement, action)) = &running.call else { return Vec::new() };
-        if *action == Action::Prepare {
-            return Vec::new();
-        }
-        let call = self.call(statement, *action);
-        self.pipeline.filters.iter().filter_map(|filter| filter.results(&call)).collect()
     }
 
     /// Returns whether the views of the server are known, and were asked for a short time ago.
