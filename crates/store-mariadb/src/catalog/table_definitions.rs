@@ -3,7 +3,7 @@
 
 use ::store::Namespace;
 use error::Error;
-use mariadb_client::{Failure, Result, ServerUrl, TextConnection, quote};
+use mariadb_client::{Failure, PrimarySource, Result, ServerUrl, TextConnection, quote};
 use mariadb_wire::Param;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -55,10 +55,20 @@ impl TableDefinitions {
     /// Starts the thread, which connects with the first request.
     pub fn start(url: &str) -> error::Result<TableDefinitions> {
         let target = ServerUrl::parse(url)?;
+        TableDefinitions::start_at(move || Some(target.clone()))
+    }
+
+    /// As [`start`](Self::start), for the definitions of the present primary. While there is none,
+    /// lookups fail.
+    pub fn follow_primary(primary: PrimarySource) -> error::Result<TableDefinitions> {
+        TableDefinitions::start_at(move || primary.server.borrow().clone())
+    }
+
+    fn start_at(target: impl Fn() -> Option<ServerUrl> + Send + 'static) -> error::Result<TableDefinitions> {
         let (questions, asked) = mpsc::unbounded_channel();
         std::thread::Builder::new()
             .name("definitions".into())
-            .spawn(move || answer_all(&target, asked))
+            .spawn(move || answer_all(target, asked))
             .map_err(|error| Error::internal(format!("cannot start a thread: {error}")))?;
         Ok(TableDefinitions { questions })
     }
@@ -80,11 +90,18 @@ impl TableDefinitions {
     }
 }
 
-fn answer_all(target: &ServerUrl, mut asked: mpsc::UnboundedReceiver<Request>) {
+fn answer_all(target: impl Fn() -> Option<ServerUrl>, mut asked: mpsc::UnboundedReceiver<Request>) {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
     runtime.block_on(async {
         let mut connection: Option<Connection> = None;
+        let mut last = None;
         while let Some(request) = asked.recv().await {
+            let Some(target) = target() else { continue };
+            if last.as_ref() != Some(&target) {
+                connection = None;
+                last = Some(target.clone());
+            }
+            let target = &target;
             match request {
                 Request::Table(table, answer) => {
                     let look_up = async |connection: &mut _| look_up(target, connection, &table).await;
