@@ -50,6 +50,9 @@ pub struct SqlContext {
     pub logins: Arc<Semaphore>,
     /// The result cache; `None` if it is off.
     pub cache: Option<Arc<Cache<CachedResult>>>,
+    /// The cache is for results of the service's primary alone, whose log shows the writes of
+    /// others.
+    pub caches_primary: bool,
     /// Selects the results that are cached.
     pub cache_filter: CacheFilter,
     /// Whether clients use the cache, by the number of their listener; true for others.

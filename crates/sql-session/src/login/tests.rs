@@ -238,6 +238,7 @@ fn context() -> SqlContext {
         timeouts: Timeouts { connect: timeout, login: timeout, stalled: timeout, idle: None },
         logins: Arc::new(Semaphore::new(24)),
         cache: None,
+        caches_primary: false,
         cache_filter: CacheFilter::default(),
         listeners: Vec::new(),
         observer: None,

@@ -39,6 +39,7 @@ impl Session {
             || !self.in_flight.is_empty()
             || !self.listener_uses_cache
             || !self.client_uses_cache
+            || !self.is_on_cached_server()
             || !filter.allow_statement(sql)
         {
             return Ok(None);
@@ -54,6 +55,13 @@ impl Session {
         let allows =
             |settings: &Rc<SessionSettings>| is_allowed && settings.allows_caching && filter.allow_user(&settings.user);
         Ok(settings.filter(allows).filter(|settings| settings.charset == Charset::Utf8 || sql.is_ascii()))
+    }
+
+    /// Returns whether the results of the session's server may be cached.
+    fn is_on_cached_server(&self) -> bool {
+        let is_primary =
+            |target: service::targets::Target| Arc::ptr_eq(&target.backend, self.lease.assignment.backend());
+        !self.context.caches_primary || self.context.service.primary().is_some_and(is_primary)
     }
 
     /// Returns the beginning of a cache key: everything but the statement.
@@ -140,7 +148,8 @@ impl Session {
         self.relay(&mut reply, copy.as_mut()).await?;
         let is_allowed = dependencies.is_none() || self.read_privileges(settings, requested).await?;
         match permit {
-            Some(permit) if is_allowed => store(permit, &reply, dependencies.zip(copy)),
+            // It may have ceased to be the primary meanwhile.
+            Some(permit) if is_allowed && self.is_on_cached_server() => store(permit, &reply, dependencies.zip(copy)),
             Some(permit) => permit.discard(NotCached::ConcurrentWrite),
             None => {}
         }

@@ -247,6 +247,7 @@ fn context(port: u16, cache: Arc<cache::Cache<CachedResult>>) -> SqlContext {
         logins: Arc::new(Semaphore::new(24)),
         observer: Some(Arc::new(cache::CacheObserver(cache.clone()))),
         cache: Some(cache),
+        caches_primary: false,
         cache_filter: CacheFilter::default(),
         listeners: vec![true],
         definitions: DefinitionCache::new(Box::new(PlainTables)),
