@@ -92,7 +92,8 @@ impl NotCached {
 }
 
 impl Statistics {
-    pub(crate) fn add(&mut self, other: &Statistics) {
+    /// Adds the statistics of another cache.
+    pub fn add(&mut self, other: &Statistics) {
         for (sum, count) in [
             (&mut self.hits, other.hits),
             (&mut self.misses, other.misses),

@@ -89,6 +89,8 @@ pub struct Config {
     pub tls: Option<Tls>,
     /// The MariaDB servers with a name, their monitors, and the services of SQL clients.
     pub servers: service::Settings,
+    /// The services with a cache, and its bytes.
+    pub service_caches: Vec<(String, usize)>,
 }
 
 impl Config {
@@ -102,7 +104,9 @@ impl Config {
         let listeners = listeners::resolve(&written, &store, cache.mode, &servers)?;
         let mongodb: Vec<ListenAddress> = addresses(&listeners, Protocol::MongoDb).cloned().collect();
         let topology = topology::resolve(&written, &mongodb)?;
-        let cache_bytes = if cache.mode == CacheMode::Off { 0 } else { cache.bytes };
+        let service_caches = services::caches(&written.services);
+        let of_services: usize = service_caches.iter().map(|(_, bytes)| bytes).sum();
+        let cache_bytes = of_services + if cache.mode == CacheMode::Off { 0 } else { cache.bytes };
         let cursor_timeout_seconds = value(written.cursor_timeout_seconds.clone());
         let drain_seconds = value(written.drain_seconds.clone());
         let mariadb = MariaDb::resolve(&written);
@@ -116,6 +120,7 @@ impl Config {
             tls,
             limits: written.limits.resolve(cache_bytes)?,
             servers,
+            service_caches,
             audit: written.audit.resolve()?,
             listeners,
             cache,

@@ -2,11 +2,13 @@
 
 mod audit_log;
 mod caches;
+mod definitions;
 mod external_writes;
 mod read_servers;
 mod reload;
 mod sentence;
 mod server_settings;
+mod service_caches;
 mod sql_clients;
 mod stores;
 mod summary;
@@ -63,11 +65,13 @@ pub fn serve(config: Config, reloading: Reloading) -> anyhow::Result<()> {
     let definitions = sql_clients::definitions(&config)?;
     let external_writes = external_writes::follow(&config, &caches, primary.as_ref(), definitions.as_ref())?;
 
+    let service_caches = service_caches::start(&config, &sql_servers)?;
+
     let cache_observer = caches.observer_if_any();
     let server = Server::new(
         server_settings::settings(&config, tls.clone(), sql_servers),
         engine.clone(),
-        caches.for_commands(&config),
+        caches.for_commands(&config, service_caches::statistics(&caches, &service_caches)),
         commands::table::COUNT,
     );
     observe_changes(&server, cache_observer);
@@ -83,13 +87,15 @@ pub fn serve(config: Config, reloading: Reloading) -> anyhow::Result<()> {
         .with_timeouts(timeouts)
         .with_request_rate(request_rate);
     let mongo: Arc<dyn Service> = Arc::new(mongo);
-    let sql = SqlClients { config: &config, caches: &caches, definitions, server: &server };
+    let sql =
+        SqlClients { config: &config, caches: &caches, definitions, service_caches: &service_caches, server: &server };
     let services = services(&config, &mongo, &sql)?;
     tls.iter().try_for_each(tls::follow)?;
 
     let started = |listeners| {
         summary::print(&config, &engine.describe());
-        let running = reload::Running::new(as_written, caches.clone(), server.clone(), mongo.clone(), listeners);
+        let caches = (caches.clone(), service_caches.clone());
+        let running = reload::Running::new(as_written, caches, server.clone(), mongo.clone(), listeners);
         reload::follow(reloading, running);
     };
     let outcome = selkie_runtime::run(listening, services, started);

@@ -87,7 +87,12 @@ fn named(
     }
     let (address, service) = (address.value.clone(), service.as_ref().map(|service| service.value.clone()));
     // Results are cached only where all writes are known.
-    let cache = if service.as_deref().is_none_or(|service| service == STORE_SERVICE) { mode } else { CacheMode::Off };
+    let has_cache = |service: &str| services::caches(&written.services).iter().any(|(name, _)| name == service);
+    let cache = match service.as_deref() {
+        None | Some(STORE_SERVICE) => mode,
+        Some(service) if has_cache(service) => CacheMode::Results,
+        Some(_) => CacheMode::Off,
+    };
     Ok(Listener { protocol, address, cache, service, name: Some(object.name.clone()) })
 }
 

@@ -48,6 +48,7 @@ pub struct WrittenService {
     pub primary_wait_ms: Option<Setting<i64>>,
     pub transaction_replay: Option<Setting<bool>>,
     pub multiplex: Option<Setting<bool>>,
+    pub cache_bytes: Option<Setting<usize>>,
 }
 
 /// A listener as written.
@@ -137,6 +138,7 @@ fn service(
         return Err(role.refuse("without a monitor, the roles of servers are unknown; set monitor, or leave role out"));
     }
     let router = router(object, monitor)?;
+    check_cache(object)?;
     Ok(ServiceSettings {
         name: object.name.clone(),
         servers,
@@ -151,6 +153,26 @@ fn service(
             None => Vec::new(),
         },
     })
+}
+
+/// Refuses a cache on servers whose log is not followed.
+fn check_cache(object: &Object<WrittenService>) -> Result<(), ConfigError> {
+    let WrittenService { router, role, monitor, cache_bytes, .. } = &object.written;
+    let Some(setting) = cache_bytes else { return Ok(()) };
+    let is_connections = router.as_ref().is_none_or(|router| router.value == RouterKind::Connections);
+    let is_of_primary = role.as_ref().is_some_and(|role| role.value == WantedRole::Primary) && monitor.is_some();
+    match is_connections && is_of_primary {
+        true => Ok(()),
+        false => Err(setting.refuse(
+            "results are cached only for the router connections with role = \"primary\" and a monitor; set these, or leave cache-bytes out",
+        )),
+    }
+}
+
+/// Returns the services with a cache, and its bytes.
+pub fn caches(written: &Written) -> Vec<(String, usize)> {
+    let of = |object: &Object<WrittenService>| Some((object.name.clone(), object.written.cache_bytes.as_ref()?.value));
+    written.services.iter().filter_map(of).collect()
 }
 
 /// Resolves the router of a service. Settings of another router are errors.

@@ -4,7 +4,7 @@
 use crate::config::choices::Invalidation;
 use crate::config::{self, Cache, CacheMode, Config};
 use mariadb_client::OwnWrites;
-use server::document_cache::{self, CachePolicy, CacheRules, CachedReply, DocumentCache};
+use server::document_cache::{self, CachePolicy, CacheRules, CacheStatistics, CachedReply, DocumentCache};
 use shared_cache::Shared;
 use std::sync::Arc;
 use std::time::Duration;
@@ -100,8 +100,8 @@ impl Caches {
         self.own_writes.as_ref().map(|_| self.observer())
     }
 
-    /// Returns the caches for the commands.
-    pub fn for_commands(&self, config: &Config) -> document_cache::Caches {
+    /// Returns the caches for the commands. `sql`: the statistics of those for SQL clients.
+    pub fn for_commands(&self, config: &Config, sql: Option<CacheStatistics>) -> document_cache::Caches {
         let Cache { only, except, commands, .. } = config.cache.clone();
         let policy = |mode: CacheMode| CachePolicy { replies: mode.caches_replies(), rows: mode.caches_results() };
         let collections = cache::CollectionRules { only, except };
@@ -113,7 +113,7 @@ impl Caches {
                 shared: self.shared.clone(),
             }),
             result_sets: self.results.clone().map(|cache| Box::new(move || cache.statistics()) as Box<_>),
-            sql: self.sql.clone().map(|cache| Box::new(move || cache.statistics()) as Box<_>),
+            sql,
         }
     }
 }

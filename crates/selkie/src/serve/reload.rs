@@ -2,6 +2,7 @@
 //! listeners with a name.
 
 use super::caches::Caches;
+use super::service_caches::ServiceCache;
 use super::sql_clients::SqlClients;
 use crate::config::{Config, ConfigError, Listener, Protocol, Store};
 use selkie_runtime::{Listeners, Service};
@@ -34,6 +35,7 @@ pub struct Running {
     /// As written, with port 0 where that was written.
     config: Config,
     caches: Arc<Caches>,
+    service_caches: Arc<[ServiceCache]>,
     server: Arc<Server>,
     mongo: Arc<dyn Service>,
     listeners: Listeners,
@@ -85,14 +87,14 @@ fn follow_file(path: PathBuf, reloading: &Reloading, running: &mut Running) -> i
 impl Running {
     pub fn new(
         config: Config,
-        caches: Arc<Caches>,
+        (caches, service_caches): (Arc<Caches>, Arc<[ServiceCache]>),
         server: Arc<Server>,
         mongo: Arc<dyn Service>,
         listeners: Listeners,
     ) -> Running {
         let numbered = config.listeners.iter().cloned().zip(0..);
         let named = numbered.filter(|(listener, _)| listener.name.is_some()).collect();
-        Running { config, caches, server, mongo, listeners, named }
+        Running { config, caches, service_caches, server, mongo, listeners, named }
     }
 
     /// Puts a configuration into effect, as far as that is possible without a restart. Listeners
@@ -145,8 +147,8 @@ impl Running {
         let service = match listener.protocol {
             Protocol::MongoDb => self.mongo.clone(),
             Protocol::MariaDb => {
-                let (caches, server) = (&self.caches, &self.server);
-                SqlClients { config, caches, definitions: None, server }.service(listener)?
+                let (caches, service_caches, server) = (&self.caches, &self.service_caches, &self.server);
+                SqlClients { config, caches, definitions: None, service_caches, server }.service(listener)?
             }
         };
         let mut attempts = 1..BIND_ATTEMPTS;

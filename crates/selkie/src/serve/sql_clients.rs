@@ -1,19 +1,20 @@
 //! The services of SQL clients.
 
 use super::caches::Caches;
+use super::definitions::MariaDbDefinitions;
 use super::sentence::sentence;
+use super::service_caches::{self, ServiceCache};
 use crate::config::choices::Selects;
 use crate::config::{Cache, CacheMode, Config, Listener, Store};
 use selkie_runtime::Service;
 use server::Server;
 use server::tls::{TlsListeners, TlsMode};
-use sql_classify::{Body, Definition, RoutineKind, SchemaObject, TableDefinition, TableKind};
+use sql_classify::{Definition, SchemaObject};
 use sql_session::{ClientTls, DefinitionCache, PrivilegeCache, SqlContext, SqlService, StoredHashes, Timeouts};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
-use store::Namespace;
-use store_mariadb::{Routine, TableDefinitions};
+use store_mariadb::TableDefinitions;
 use tokio::sync::Semaphore;
 
 /// How long connecting to MariaDB may take for an SQL client.
@@ -35,61 +36,31 @@ pub fn definitions(config: &Config) -> anyhow::Result<Option<Arc<DefinitionCache
     Ok(Some(DefinitionCache::new(Box::new(MariaDbDefinitions(definitions)))))
 }
 
-/// MariaDB's definitions as a source for the sessions of SQL clients.
-struct MariaDbDefinitions(TableDefinitions);
-
-impl sql_session::DefinitionSource for MariaDbDefinitions {
-    fn look_up(&self, object: SchemaObject) -> Pin<Box<dyn Future<Output = Option<Definition>> + Send>> {
-        match object {
-            SchemaObject::Table(database, name) => {
-                let found = self.0.look_up(Namespace::new(&database, &name));
-                Box::pin(async move { Some(Definition::Table(table_definition(found.await?))) })
-            }
-            SchemaObject::Routine(kind, database, name) => {
-                let is_procedure = kind == RoutineKind::Procedure;
-                let found = self.0.look_up_routine(Routine { name: Namespace::new(&database, &name), is_procedure });
-                Box::pin(async move { Some(Definition::Routine(found.await?.map(body))) })
-            }
-        }
-    }
-}
-
-fn table_definition(found: Option<store_mariadb::TableDefinition>) -> TableDefinition {
-    let Some(store_mariadb::TableDefinition { kind, engine, text, triggers }) = found else {
-        return TableDefinition { kind: TableKind::Absent, triggers: Vec::new() };
-    };
-    let kind = match kind.as_str() {
-        "SEQUENCE" => TableKind::Sequence,
-        "VIEW" => TableKind::View(text),
-        _ if engine == "MRG_MyISAM" => TableKind::Merge(text),
-        _ => TableKind::Base { engine },
-    };
-    TableDefinition { kind, triggers: triggers.into_iter().map(body).collect() }
-}
-
-fn body(store_mariadb::Body { text, sql_mode }: store_mariadb::Body) -> Body {
-    Body { text, sql_mode }
-}
-
 /// Creates the services of SQL clients, for listeners.
 pub struct SqlClients<'c> {
     pub config: &'c Config,
     pub caches: &'c Caches,
     /// Those of the server that stores the documents, if it has SQL clients.
     pub definitions: Option<Arc<DefinitionCache>>,
+    /// The caches of services.
+    pub service_caches: &'c [ServiceCache],
     pub server: &'c Arc<Server>,
 }
 
 impl SqlClients<'_> {
-    /// Returns the service of a listener's clients. They use the caches only on the server that
-    /// stores the documents: its log shows the writes of others.
+    /// Returns the service of a listener's clients. They use the caches on the server that stores
+    /// the documents, whose log shows the writes of others, or that of their service.
     pub fn service(&self, listener: &Listener) -> anyhow::Result<Arc<dyn Service>> {
         let SqlClients { config, caches, server, .. } = *self;
         let name = listener.service.as_deref().unwrap_or_default();
         let service = server.sql_servers.service(name);
         let service = service.ok_or_else(|| anyhow::anyhow!("there is no service for {}", listener.address))?;
         let is_cached = listener.is_of_store_server() && config.cache.mode != CacheMode::Off;
-        let definitions = self.definitions.clone().filter(|_| listener.is_of_store_server());
+        let own = service_caches::of(self.service_caches, &service);
+        let definitions = match own {
+            Some(own) => Some(own.definitions.clone()),
+            None => self.definitions.clone().filter(|_| listener.is_of_store_server()),
+        };
         Ok(Arc::new(SqlService(Arc::new(SqlContext {
             service,
             tls: server.settings.tls.as_ref().map(client_tls),
@@ -101,10 +72,17 @@ impl SqlClients<'_> {
                 idle: config.limits.idle,
             },
             logins: Arc::new(Semaphore::new(LOGINS_MAX)),
-            cache: caches.sql.clone().filter(|_| is_cached),
+            cache: match own {
+                Some(own) => Some(own.results.clone()),
+                None => caches.sql.clone().filter(|_| is_cached),
+            },
+            caches_primary: own.is_some(),
             cache_filter: cache_filter(&config.cache),
             listeners: config.listeners.iter().map(|listener| listener.cache.caches_results()).collect(),
-            observer: is_cached.then(|| caches.observer()),
+            observer: match own {
+                Some(own) => Some(own.observer()),
+                None => is_cached.then(|| caches.observer()),
+            },
             definitions: definitions.unwrap_or_else(|| DefinitionCache::new(Box::new(NoDefinitions))),
             stored_hashes: StoredHashes::default(),
             privileges: PrivilegeCache::new(config.cache.sql.privileges_age_max),

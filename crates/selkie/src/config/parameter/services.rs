@@ -1,6 +1,7 @@
 //! The settings of services and listeners.
 
 use super::Parameter;
+use crate::config::defaults::CACHE_BYTES_MIN;
 use crate::config::services::{WrittenListener, WrittenService};
 use crate::config::setting::Setting;
 use crate::config::value::{boolean, causal_reads, integer, listen_address, names, protocol, role, router, text};
@@ -117,6 +118,17 @@ pub const SERVICE: &[Parameter<WrittenService>] = &[
                 session without other state gives its connections to those that wait. `max-connections` of the servers \
                 may then be far below the number of clients.",
         read: read!(multiplex, boolean),
+    },
+    Parameter {
+        section: "service",
+        name: "cache-bytes",
+        flag: None,
+        kind: "bytes, from 1048576",
+        default: "# none: nothing is cached",
+        example: "67108864",
+        about: "Caches results of SELECTs in this much memory, with the router `connections` and `role = \"primary\"`. \
+                The cache follows the primary's log with the monitor's user. It is created when Selkie starts.",
+        read: read!(cache_bytes, |raw| integer(raw, CACHE_BYTES_MIN, i64::MAX).map(|bytes| bytes as usize)),
     },
 ];
 
