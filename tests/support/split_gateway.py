@@ -18,7 +18,7 @@ failures = 2
 
 SERVICE = """
 [service.{name}]
-router = "read-write-split"
+router = "{router}"
 monitor = "main"
 {settings}
 [listener.{name}]
@@ -37,11 +37,13 @@ SERVICES = {
 
 
 class SplitGateway:
-    def __init__(self, folder, topology, services: dict[str, str] = SERVICES, server: str = ""):
+    def __init__(
+        self, folder, topology, services: dict[str, str] = SERVICES, server: str = "", router: str = "read-write-split"
+    ):
         """`services`: their settings by name; `server`: settings of each server."""
         self.ports = {name: free_port() for name in services}
         sections = "".join(
-            SERVICE.format(name=name, settings=settings, port=self.ports[name]) for name, settings in services.items()
+            SERVICE.format(name=name, router=router, settings=settings, port=self.ports[name]) for name, settings in services.items()
         )
         file = folder / "selkie.toml"
         file.write_text(topology.sections(server) + CONFIG + sections)
