@@ -152,6 +152,23 @@ def test_no_statement_shows_a_masked_value(masked, service):
         assert rows(connection, "SELECT name FROM safe ORDER BY id") == (("one",), ("two",)), "nothing has changed"
 
 
+def test_sessions_that_share_connections(people, tmp_path):
+    people.sql("CREATE USER bob@'%'")
+    people.sql("GRANT ALL ON *.* TO bob@'%'")
+    gateway = Gateway(tmp_path, people, "max-connections = 2", "multiplex = true")
+    try:
+        gateway.start({"mask": MASKING})
+        clients = [gateway.connect("split", user="bob", password="") for _ in range(5)]
+        for _ in range(3):
+            for client in clients:
+                assert rows(client, "SELECT ssn FROM people WHERE id = 1") == (("***",),)
+                assert "is a view" in shown(client, "SELECT s FROM upper_v")
+        for client in clients:
+            client.close()
+    finally:
+        gateway.remove()
+
+
 @pytest.mark.parametrize("service", SERVICES)
 def test_values_are_masked(masked, service):
     people = ((1, "one", "***", "############4444", None), (2, "two", "***", "##", None))

@@ -21,6 +21,7 @@ sql-listen = ["127.0.0.1:{short}"]
 sql-{filters}
 [server.db1]
 address = "127.0.0.1:{port}"
+{server}
 [monitor.main]
 kind = "replication"
 servers = ["db1"]
@@ -32,6 +33,7 @@ servers = ["db1"]
 [service.split]
 router = "read-write-split"
 monitor = "main"
+{split_settings}
 {filters}
 [listener.connections]
 protocol = "mariadb"
@@ -49,8 +51,10 @@ mode = "results"
 class Gateway:
     """One server, and a service of each kind with the same filters."""
 
-    def __init__(self, folder, mariadb: MariadbServer):
+    def __init__(self, folder, mariadb: MariadbServer, server: str = "", split: str = ""):
+        """server, split: further settings of the server, and of the service that splits."""
         self.mariadb, self.folder = mariadb, folder
+        self.settings = {"server": server, "split_settings": split}
         self.ports = {service: free_port() for service in SERVICES}
         self.file = folder / "selkie.toml"
         self.selkie = self.mongo = None
@@ -66,7 +70,7 @@ class Gateway:
     def write(self, filters: dict[str, str]):
         # A list that is set is not empty.
         text = CONFIG if filters else CONFIG.replace("sql-{filters}", "").replace("{filters}", "")
-        text = text.format(filters=f"filters = {json.dumps([*filters])}", port=self.mariadb.port, **self.ports)
+        text = text.format(filters=f"filters = {json.dumps([*filters])}", port=self.mariadb.port, **self.ports, **self.settings)
         self.file.write_text(text + "".join(f"[filter.{name}]\n{settings}\n" for name, settings in filters.items()))
 
     def reload(self, filters: dict[str, str]):

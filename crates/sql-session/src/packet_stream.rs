@@ -249,6 +249,10 @@ impl PacketStream {
     /// Forwards a file that the server has requested: packets, of which an empty one is the last.
     /// Only some bytes of it are held at a time. `number`: the sequence number of the first packet.
     pub async fn forward_file(&mut self, to: &mut PacketStream, mut number: u8) -> io::Result<()> {
+        if self.gate.as_ref().is_some_and(|gate| gate.has_ended()) {
+            // The client has got a filter's error, and sends no file.
+            return to.send(&[0, 0, 0, number]).await;
+        }
         let mut continues = false;
         loop {
             let length = self.take_packet(&mut Some(to), number).await?;

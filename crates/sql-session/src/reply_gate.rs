@@ -70,6 +70,11 @@ impl ReplyGate {
         self.editing.take().map(|editing| editing.editors).unwrap_or_default()
     }
 
+    /// Returns whether the client has got an error before the end of the server's reply.
+    pub fn has_ended(&self) -> bool {
+        self.editing.as_ref().is_some_and(|editing| editing.has_ended)
+    }
+
     /// Returns whether the rows follow by COM_STMT_FETCH.
     pub fn has_cursor(&self) -> bool {
         self.reply.has_more_to_fetch()

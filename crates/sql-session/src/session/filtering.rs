@@ -92,7 +92,11 @@ impl Session {
         let started = Instant::now();
         let schema = if command == com::INIT_DB { Some(self.peek_schema(length).await?) } else { None };
         let call = self.filtered_call(command, number, length).await?;
-        self.find_views(&call).await?;
+        if !self.find_views(&call).await? {
+            self.client.gate = None;
+            self.client.skip_command().await?;
+            return Ok(false);
+        }
         let id = self.filtering.statement_id(number);
         let mut running = Running { schema, started, call, id, seen: 0 };
         let refusal = self.check(&mut running).await?;
@@ -114,21 +118,28 @@ impl Session {
         Ok(false)
     }
 
-    /// Asks the server for the views that the client may use, if a filter must know them.
-    async fn find_views(&mut self, call: &Option<(Rc<Statement>, Action)>) -> io::Result<()> {
-        let Some((statement, action)) = call else { return Ok(()) };
+    /// Asks the server for the views that the client may use, if a filter must know them. Returns
+    /// false if no server can be reached: then the client has got an error.
+    async fn find_views(&mut self, call: &Option<(Rc<Statement>, Action)>) -> io::Result<bool> {
+        let Some((statement, action)) = call else { return Ok(true) };
         let user = &self.filtering.client.user;
         let is_needed = self.filtering.pipeline.filters.iter().any(|filter| filter.needs_views(user));
         if !is_needed || *action == Action::Execute || self.filtering.has_recent_views() {
-            return Ok(());
+            return Ok(true);
         }
-        if !self.can_ask() || uses_diagnostics(statement.text().unwrap_or_default().as_bytes()) {
-            return Ok(());
+        if uses_diagnostics(statement.text().unwrap_or_default().as_bytes()) {
+            return Ok(true);
+        }
+        if !self.end_parking().await? {
+            return Ok(false);
+        }
+        if !self.can_ask() {
+            return Ok(true);
         }
         let reply = self.query_server(VIEWS_QUERY).await?;
         let rows = reply.and_then(|packets| result_rows::rows(&packets, self.login.deprecates_eof));
         self.filtering.set_views(rows.and_then(|rows| view_names(&rows)));
-        Ok(())
+        Ok(true)
     }
 
     /// Returns whether the session has a server that it may ask now.

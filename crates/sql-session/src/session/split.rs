@@ -110,6 +110,16 @@ impl Session {
         }));
     }
 
+    /// Gives the session a connection of its own again, if others may use it. Returns false if that
+    /// is not possible: then the client has got an error.
+    pub async fn end_parking(&mut self) -> io::Result<bool> {
+        let Some(mut split) = self.split.take() else { return Ok(true) };
+        let is_parked = split.is_parked() && split.reading.is_none();
+        let is_reached = !is_parked || self.reach_home(&mut split, Need::Any).await?;
+        self.split = Some(split);
+        Ok(is_reached)
+    }
+
     /// Runs the next command. Returns false if it is the last.
     pub async fn split_command(&mut self, split: &mut Split, command: u8, length: usize) -> io::Result<bool> {
         if command != com::QUIT
