@@ -37,7 +37,8 @@ pub(super) async fn commit(
         // Nothing was committed.
         return Err(match failure {
             Failure::Other(error) if !may_be_committed(&error) => error,
-            failure if failure.sql_code() == Some(server_error::COLUMN_NOT_NULL) => aborted(),
+            // The number is not new, or MariaDB rolls back because the connection is lost.
+            failure if is_lost || failure.sql_code() == Some(server_error::COLUMN_NOT_NULL) => aborted(),
             _ => write_conflict(),
         });
     }
