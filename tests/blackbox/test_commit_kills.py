@@ -15,7 +15,9 @@ from collections import Counter
 import pytest
 from bson import Binary, Int64
 
-from blackbox.test_histories import has_streams, skip_without_transactions
+from blackbox.test_histories import LOGGING, has_streams, skip_without_transactions
+from blackbox.test_histories import logging_mariadb as logging_mariadb  # noqa: F401
+from blackbox.test_histories import replica_set as replica_set  # noqa: F401
 from histories.stream import Follower
 from support.mariadb import MariadbServer
 from support.wire import Wire, op_msg
@@ -140,21 +142,18 @@ def check(server, database: str, kill):
 
 @pytest.mark.selkie_only
 @pytest.mark.timeout(3600)
-def test_a_repeated_commit_tells_the_truth(own_server, database_name):
-    server = own_server(*REPLICA_SET)
-    skip_without_transactions(server)
-
+def test_a_repeated_commit_tells_the_truth(replica_set, database_name):  # noqa: F811
     def kill():
-        server.kill()
-        server.start()
+        replica_set.kill()
+        replica_set.start()
 
-    check(server, database_name, kill)
+    check(replica_set, database_name, kill)
 
 
 @pytest.mark.mariadb_only
 @pytest.mark.timeout(3600)
 def test_a_repeated_commit_tells_the_truth_when_mariadb_is_killed(own_server, database_name, tmp_path):
-    mariadb = MariadbServer(tmp_path / "private", ("--log-bin=log", "--binlog-format=ROW")).start()
+    mariadb = MariadbServer(tmp_path / "private", LOGGING).start()
     try:
         server = own_server(*REPLICA_SET, mariadb=mariadb)
         skip_without_transactions(server)

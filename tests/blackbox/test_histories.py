@@ -24,15 +24,26 @@ from support.proxy import ReplacingProxy
 
 HISTORIES = int(os.environ.get("SELKIE_HISTORIES", "1"))
 REPLICA_SET = ("--topology", "replica-set")
+# Options of MariaDB.
+LOGGING = ("--log-bin=log", "--server-id=1", "--binlog-format=ROW")
 SECONDS = 3
 # A minute per planted bug. It is found in the first seconds.
 PATIENCE_S = 60
 
 
+@pytest.fixture(scope="module")
+def logging_mariadb(tmp_path_factory):
+    """A MariaDB with a binary log, from which change streams are read."""
+    server = MariadbServer(tmp_path_factory.mktemp("logging"), LOGGING).start()
+    yield server
+    server.remove()
+
+
 @pytest.fixture
-def replica_set(own_server):
+def replica_set(own_server, store, request):
     """A server with transactions."""
-    server = own_server(*REPLICA_SET)
+    mariadb = request.getfixturevalue("logging_mariadb") if store == "mariadb" else None
+    server = own_server(*REPLICA_SET, mariadb=mariadb)
     skip_without_transactions(server)
     return server
 
@@ -153,7 +164,7 @@ def test_while_the_clock_is_set(replica_set, database_name, tmp_path):
 @pytest.mark.mariadb_only
 @pytest.mark.timeout(7200)
 def test_while_mariadb_is_killed(own_server, database_name, tmp_path):
-    mariadb = MariadbServer(tmp_path / "private", ("--log-bin=log", "--binlog-format=ROW")).start()
+    mariadb = MariadbServer(tmp_path / "private", LOGGING).start()
     try:
         server = own_server(*REPLICA_SET, mariadb=mariadb)
         skip_without_transactions(server)

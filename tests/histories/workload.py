@@ -74,8 +74,9 @@ class Client:
                     with self.collection.database.client.start_session(causal_consistency=False) as session:
                         self.together(transaction, session, is_over)
             except PyMongoError:
-                # Without a session: the server is away.
-                transaction.end("aborted")
+                # The server is away. An outcome that is known already stays.
+                if not transaction.outcome:
+                    transaction.end("aborted")
                 time.sleep(0.01)
             if transaction.operations:
                 self.history.add(transaction)
