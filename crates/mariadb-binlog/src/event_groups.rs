@@ -19,7 +19,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The largest size to which a compressed event may expand.
-const EXPANDED_BYTES_MAX: usize = 256 << 20;
+pub const EXPANDED_BYTES_MAX: usize = 256 << 20;
 
 /// Table maps kept; the server numbers them anew all the time.
 const TABLES_MAX: usize = 4096;
@@ -40,6 +40,20 @@ pub struct Group {
     pub probe: Option<RowProbe>,
     pub wants_acknowledgement: bool,
     pub bytes: usize,
+}
+
+impl Group {
+    /// Returns a group of which only its end is known.
+    pub fn at(offset: LogOffset) -> Group {
+        Group {
+            transaction: Transaction { gtid: None, changes: Vec::new() },
+            offset,
+            out_of_order: false,
+            probe: None,
+            wants_acknowledgement: false,
+            bytes: 0,
+        }
+    }
 }
 
 /// The offset in the log at which a group ends.
@@ -349,7 +363,7 @@ fn read_image(image: &rows::Image<'_>, map: &TableMap, columns: &Columns) -> Res
 
 /// Returns whether an event changes nothing: it accompanies a statement, or concerns the log
 /// itself.
-fn is_harmless(event: u8) -> bool {
+pub fn is_harmless(event: u8) -> bool {
     const INTVAR: u8 = 5;
     const RAND: u8 = 13;
     const USER_VAR: u8 = 14;

@@ -3,6 +3,7 @@
 use mariadb_client::{PrimarySource, ServerUrl};
 use std::time::Duration;
 
+#[derive(Clone)]
 pub enum Followed {
     Server(ServerUrl),
     Primary(PrimarySource),

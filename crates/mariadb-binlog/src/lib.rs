@@ -33,14 +33,17 @@
 //! the server must have), `session` (following from a position on), `source` (the stream),
 //! `event_groups` (events become transactions) with `statement_effect` and `tables`, `visibility`
 //! (waiting until readers see them), `stream_position` (the position reached), `freshness` and
-//! `changes` (the public types).
+//! `changes` (the public types). [`LogReader`] reads the log event by event, for those that need
+//! all of it.
 
 mod changes;
+mod definition;
 mod event_groups;
 mod followed;
 mod follower;
 mod freshness;
 mod log_position;
+mod log_reader;
 mod options;
 mod receiver;
 mod requirements;
@@ -50,10 +53,18 @@ mod statement_effect;
 mod stream_position;
 mod tables;
 mod visibility;
+mod words;
 
 pub use changes::{Change, Doc, Image, Key, Row, TableName, Transaction};
+pub use definition::Definition;
+pub use event_groups::LogOffset;
+pub use followed::Followed;
 pub use follower::Follower;
 pub use freshness::{Freshness, State};
+pub use log_position::log_end;
+pub use log_reader::{CommitWait, GroupEnd, LogEvent, LogReader};
 pub use mariadb_wire::binlog::Gtid;
 pub use options::FollowOptions;
 pub use receiver::Receiver;
+pub use requirements::{ServerSettings, check as check_settings};
+pub use source::{StreamEnd, StreamStart};

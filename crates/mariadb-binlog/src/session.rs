@@ -7,7 +7,7 @@ use crate::log_position::log_end;
 use crate::options::FollowOptions;
 use crate::receiver::Receiver;
 use crate::requirements::{self, status};
-use crate::source::{ReceivedEvent, Request, Source, StreamEnd};
+use crate::source::{ReceivedEvent, Request, Source, StreamEnd, StreamStart};
 use crate::stream_position::{Diverged, StreamPosition};
 use crate::tables::Tables;
 use crate::visibility::{Verdict, Visibility};
@@ -60,7 +60,7 @@ pub async fn open<'a>(
     let Shared { position_reached, freshness, receiver, options } = shared;
     let request = Request {
         server_id,
-        position: &position_reached.text(),
+        start: StreamStart::Position(&position_reached.text()),
         heartbeat: options.heartbeat,
         checksum,
         semi_sync: options.semi_sync,

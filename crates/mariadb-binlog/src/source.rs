@@ -37,11 +37,19 @@ impl From<Failure> for StreamEnd {
     }
 }
 
-/// A request for the stream from a position on.
+/// Where a stream begins.
+#[derive(Clone, Copy, Debug)]
+pub enum StreamStart<'a> {
+    /// Behind these GTIDs, separated by commas.
+    Position(&'a str),
+    /// At the beginning of this file of the log.
+    File(&'a str),
+}
+
+/// A request for the stream.
 pub struct Request<'a> {
     pub server_id: u32,
-    /// GTIDs, separated by commas.
-    pub position: &'a str,
+    pub start: StreamStart<'a>,
     pub heartbeat: Duration,
     /// The checksum of events until a file header states another.
     pub checksum: Checksum,
@@ -53,19 +61,21 @@ impl Source {
     pub async fn open(target: &ServerUrl, request: &Request<'_>, connect_timeout: Duration) -> Result<Source> {
         let (mut connection, _) = establish_protocol(target, connect_timeout).await?;
         // The position consists of digits, dashes and commas: it was formatted from parsed GTIDs.
+        let (state, file) = match request.start {
+            StreamStart::Position(position) => (format!(", @slave_connect_state = '{position}'"), None),
+            StreamStart::File(file) => (String::new(), Some(file)),
+        };
         connection.queue_query(&format!(
-            "SET @mariadb_slave_capability = 4, @master_binlog_checksum = '{}', \
-             @master_heartbeat_period = {}, @slave_connect_state = '{}', @slave_gtid_strict_mode = 1, \
-             @slave_gtid_ignore_duplicates = 0, @rpl_semi_sync_slave = {}",
+            "SET @mariadb_slave_capability = 4, @master_binlog_checksum = '{}', @master_heartbeat_period = {}, \
+             @slave_gtid_strict_mode = 1, @slave_gtid_ignore_duplicates = 0, @rpl_semi_sync_slave = {}{state}",
             request.checksum.name(),
             request.heartbeat.as_nanos(),
-            request.position,
             u8::from(request.semi_sync),
         ));
         connection.finish().await?;
         connection.queue_command(|out| packet::register(request.server_id, "selkie", out));
         connection.finish().await?;
-        connection.queue_packet(|out| packet::dump(request.server_id, out));
+        connection.queue_packet(|out| packet::dump(request.server_id, file, out));
         connection.flush().await?;
         let silence_max = request.heartbeat * 2 + Duration::from_millis(250);
         Ok(Source { connection, semi_sync: request.semi_sync, last_received: Instant::now(), silence_max })

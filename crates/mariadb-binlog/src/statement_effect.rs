@@ -3,7 +3,8 @@
 //! Statements that create, alter or drop one table or a database are recognized. All others,
 //! including writes in statement format, may have changed everything.
 
-use crate::changes::{Change, TableName};
+use crate::changes::Change;
+use crate::words::Words;
 
 /// The effect of a statement on its transaction.
 #[derive(Debug, PartialEq)]
@@ -23,7 +24,7 @@ pub enum StatementEffect {
 pub fn classify(database: &str, sql: &[u8]) -> StatementEffect {
     // A statement that is not UTF-8 counts as having changed everything.
     let Ok(sql) = std::str::from_utf8(sql) else { return StatementEffect::Changes(vec![Change::Everything]) };
-    let mut words = Words { rest: sql };
+    let mut words = Words::of(sql);
     let first = words.keyword();
     match first.as_str() {
         "BEGIN" | "SAVEPOINT" | "RELEASE" => StatementEffect::Mark,
@@ -58,119 +59,22 @@ fn definition(first: &str, words: &mut Words<'_>, database: &str) -> Option<Vec<
         ("ALTER", "TABLE") if words.contains_any(&["EXCHANGE", "RENAME", "CONVERT"]) => None,
         ("CREATE" | "ALTER" | "TRUNCATE", "TABLE") => {
             words.skip_if_exists();
-            Some(vec![words.table(database)?])
+            Some(vec![Change::Table(words.table(database)?)])
         }
         ("ANALYZE" | "OPTIMIZE", "TABLE" | "TABLES") | ("FLUSH", _) => Some(Vec::new()),
         // Other sessions do not see these tables.
         ("CREATE" | "DROP", "TEMPORARY") => Some(Vec::new()),
-        ("DROP", "") if words.rest.starts_with("/*!40005 TEMPORARY */ TABLE") => Some(Vec::new()),
+        ("DROP", "") if words.starts_with("/*!40005 TEMPORARY */ TABLE") => Some(Vec::new()),
         ("DROP", "TABLE") => {
             words.skip_if_exists();
-            let mut dropped = vec![words.table(database)?];
+            let mut dropped = vec![Change::Table(words.table(database)?)];
             while words.take_sign(',') {
-                dropped.push(words.table(database)?);
+                dropped.push(Change::Table(words.table(database)?));
             }
             // The server adds a comment after the names.
             Some(dropped)
         }
         _ => None,
-    }
-}
-
-/// A reader of the words of a statement.
-struct Words<'a> {
-    rest: &'a str,
-}
-
-impl<'a> Words<'a> {
-    fn skip_blanks(&mut self) {
-        loop {
-            self.rest = self.rest.trim_start();
-            // Executable comments (`/*!`) are not skipped.
-            let comment = self.rest.strip_prefix("/*").filter(|tail| !tail.starts_with(['!', 'M']));
-            match comment.and_then(|tail| tail.split_once("*/")) {
-                Some((_, tail)) => self.rest = tail,
-                None => return,
-            }
-        }
-    }
-
-    /// Takes the next word, in upper case; empty if there is none.
-    fn keyword(&mut self) -> String {
-        self.skip_blanks();
-        let end = self.rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(self.rest.len());
-        let (word, rest) = self.rest.split_at(end);
-        self.rest = rest;
-        word.to_ascii_uppercase()
-    }
-
-    fn take(&mut self, word: &str) -> bool {
-        let before = self.rest;
-        let found = self.keyword() == word;
-        if !found {
-            self.rest = before;
-        }
-        found
-    }
-
-    fn take_sign(&mut self, sign: char) -> bool {
-        self.skip_blanks();
-        match self.rest.strip_prefix(sign) {
-            Some(tail) => {
-                self.rest = tail;
-                true
-            }
-            None => false,
-        }
-    }
-
-    /// Skips IF EXISTS or IF NOT EXISTS.
-    fn skip_if_exists(&mut self) {
-        if self.take("IF") {
-            self.take("NOT");
-            self.take("EXISTS");
-        }
-    }
-
-    /// Returns whether the rest contains any of these words, even as a part of others.
-    fn contains_any(&self, words: &[&str]) -> bool {
-        let rest = self.rest.to_ascii_uppercase();
-        words.iter().any(|word| rest.contains(word))
-    }
-
-    /// Takes an identifier, quoted or not.
-    fn name(&mut self) -> Option<String> {
-        self.skip_blanks();
-        let Some(quoted) = self.rest.strip_prefix('`') else {
-            let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '$' || !c.is_ascii();
-            let end = self.rest.find(|c: char| !is_part(c)).unwrap_or(self.rest.len());
-            let (name, rest) = self.rest.split_at(end);
-            self.rest = rest;
-            return (!name.is_empty()).then(|| name.to_owned());
-        };
-        let mut name = String::new();
-        let mut tail = quoted;
-        loop {
-            let (part, rest) = tail.split_once('`')?;
-            name.push_str(part);
-            match rest.strip_prefix('`') {
-                Some(more) => {
-                    name.push('`');
-                    tail = more;
-                }
-                None => {
-                    self.rest = rest;
-                    return Some(name);
-                }
-            }
-        }
-    }
-
-    fn table(&mut self, database: &str) -> Option<Change> {
-        let first = self.name()?;
-        let table =
-            if self.take_sign('.') { TableName::new(&first, &self.name()?) } else { TableName::new(database, &first) };
-        Some(Change::Table(table))
     }
 }
 
