@@ -143,15 +143,17 @@ async fn check_collection(call: &Call<'_>, namespace: &Namespace) -> Result<()> 
 async fn begin(feed: &dyn ChangeFeed, options: &StreamOptions) -> Result<(FeedPosition, ResumeToken)> {
     match options.start {
         Start::Now => {
-            let latest = feed.latest();
+            let latest = feed.current().await?;
             Ok((latest, ResumeToken::behind(latest)))
         }
         Start::At(position) => {
-            feed.check_history(position)?;
-            Ok((position.before(), ResumeToken { position, kind: TokenKind::HighWaterMark }))
+            let latest = feed.current().await?;
+            feed.check_history(position.min(latest)).await?;
+            Ok((feed.behind_time(position), ResumeToken { position, kind: TokenKind::HighWaterMark }))
         }
         Start::Behind(token) => {
-            feed.check_history(token.position)?;
+            feed.current().await?;
+            feed.check_history(token.position).await?;
             if matches!(token.kind, TokenKind::Event { .. }) {
                 check_event(feed, token).await?;
             }

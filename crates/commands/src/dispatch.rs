@@ -37,7 +37,7 @@ use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::time::{Duration, Instant};
 use steps::Interruptible;
-use store::Identity;
+use store::{FeedPosition, Identity};
 use transaction::WorkerSlot;
 
 /// Executes one request and appends the reply's body, one BSON document, to `reply`. Never fails:
@@ -117,7 +117,8 @@ async fn run_request(
 fn append_times(worker: &Worker, spec: Option<&Spec>, body: Doc<'_>, reply: &mut Vec<u8>, start: usize) {
     if spec.is_some_and(|spec| spec.writes(body)) {
         let clock = &worker.server.cluster_clock;
-        match worker.store.change_feed().map(|feed| feed.latest()) {
+        let latest = worker.store.change_feed().map(|feed| feed.latest());
+        match latest.filter(|latest| *latest != FeedPosition::default()) {
             // Streams that start at this time must not miss later writes.
             Some(latest) => clock.note_commit(ClusterTime::new(latest.time, latest.increment)),
             None => clock.note_write(clock::now_seconds()),

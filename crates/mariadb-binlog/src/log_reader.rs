@@ -21,8 +21,10 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How often the server shows that it is there while nothing changes.
+/// How often the server shows that it is there while nothing changes. It also notices then that a
+/// connection was closed, so readers that end soon have it more often.
 const HEARTBEAT: Duration = Duration::from_secs(5);
+const SHORT_HEARTBEAT: Duration = Duration::from_millis(500);
 
 /// How long connecting may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -37,13 +39,25 @@ const FLAG_IGNORABLE: u16 = 0x80;
 #[derive(Debug)]
 pub enum LogEvent<'a> {
     /// A file begins, which was created at this time.
-    File { created: u32 },
+    File {
+        created: u32,
+    },
     /// The transactions behind which a file begins.
     Position(Vec<Gtid>),
     /// A group of events begins.
-    Begin { gtid: Gtid, xa: Option<Vec<u8>> },
-    Rows { time: u32, table: &'a Arc<TableMap>, rows: RowsEvent<'a> },
-    Statement { time: u32, definition: Definition },
+    Begin {
+        gtid: Gtid,
+        xa: Option<Vec<u8>>,
+    },
+    Rows {
+        time: u32,
+        table: &'a Arc<TableMap>,
+        rows: RowsEvent<'a>,
+    },
+    Statement {
+        time: u32,
+        definition: Definition,
+    },
     End(GroupEnd),
     /// Changes may be missing from the log.
     Gap,
@@ -79,14 +93,29 @@ pub struct LogReader {
 }
 
 impl LogReader {
-    /// Opens the log. Fails with `PositionLost` if the server no longer has its beginning.
-    pub async fn open(
+    /// Opens the log, to follow it. Fails with `PositionLost` if the server no longer has its
+    /// beginning.
+    pub async fn open(target: &ServerUrl, start: StreamStart<'_>, checksum: Checksum) -> Result<LogReader, StreamEnd> {
+        LogReader::open_with(target, start, checksum, HEARTBEAT).await
+    }
+
+    /// As [`LogReader::open`], to read the log to its present end.
+    pub async fn open_briefly(
         target: &ServerUrl,
         start: StreamStart<'_>,
         checksum: Checksum,
     ) -> Result<LogReader, StreamEnd> {
+        LogReader::open_with(target, start, checksum, SHORT_HEARTBEAT).await
+    }
+
+    async fn open_with(
+        target: &ServerUrl,
+        start: StreamStart<'_>,
+        checksum: Checksum,
+        heartbeat: Duration,
+    ) -> Result<LogReader, StreamEnd> {
         let server_id = rand::random_range(1 << 31..u32::MAX);
-        let request = Request { server_id, start, heartbeat: HEARTBEAT, checksum, semi_sync: false };
+        let request = Request { server_id, start, heartbeat, checksum, semi_sync: false };
         let source = Source::open(target, &request, CONNECT_TIMEOUT).await;
         let file: Arc<[u8]> = Arc::from(&b""[..]);
         Ok(LogReader {
@@ -134,9 +163,7 @@ impl LogReader {
                 self.format = FormatDescription::decode(event.body).map_err(malformed)?;
                 LogEvent::File { created: header.timestamp }
             }
-            kind::GTID_LIST if !is_artificial => {
-                LogEvent::Position(decode_list(event.body).map_err(malformed)?)
-            }
+            kind::GTID_LIST if !is_artificial => LogEvent::Position(decode_list(event.body).map_err(malformed)?),
             kind::GTID => {
                 let event = GtidEvent::decode(event.body, header.server).map_err(malformed)?;
                 self.is_standalone = event.is_standalone();

@@ -37,7 +37,7 @@ impl From<Failure> for StreamEnd {
     }
 }
 
-/// Where a stream begins.
+/// The beginning of a stream.
 #[derive(Clone, Copy, Debug)]
 pub enum StreamStart<'a> {
     /// Behind these GTIDs, separated by commas.

@@ -41,6 +41,7 @@ pub mod written;
 pub use cache::Cache;
 pub use choices::{BackendIdentity, CacheMode, Protocol};
 pub use listeners::Listener;
+pub use oplog::ChangeLog;
 pub use setting::{ConfigError, Origin};
 pub use store::{MariaDb, Store};
 pub use tls::Tls;
@@ -52,7 +53,6 @@ use selkie_runtime::{ListenAddress, busy_poll};
 use server::Topology;
 use setting::value;
 use std::time::Duration;
-use store_sqlite::OplogOptions;
 
 /// Settings as the program uses them: complete and consistent.
 #[derive(Clone, Debug)]
@@ -66,8 +66,8 @@ pub struct Config {
     pub store: Store,
     /// Start without the writes that a damaged log of the embedded store has lost.
     pub accept_lost_writes: bool,
-    /// The log of changes of the embedded store, if there is one.
-    pub oplog: Option<OplogOptions>,
+    /// The log of changes.
+    pub oplog: ChangeLog,
     pub topology: Topology,
     pub compressors: Vec<Compressor>,
     pub cursor_timeout: Duration,

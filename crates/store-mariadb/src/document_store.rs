@@ -19,9 +19,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{
-    AccountChange, BatchOutcome, ChangeObserver, Changes, CollectionInfo, CollectionStats, CreateIndexesOutcome,
-    DatabaseInfo, DatabaseStats, DocumentStore, IndexSelection, IndexSpec, Namespace, Plan, Position, Progress, Query,
-    ReadPreference, RecordedWrite, RetryKey, ScanEnd, Sink, SizeEstimate, Transaction, Validation, WriteBatch, rules,
+    AccountChange, BatchOutcome, ChangeFeed, ChangeObserver, Changes, CollectionInfo, CollectionStats,
+    CreateIndexesOutcome, DatabaseInfo, DatabaseStats, DocumentStore, IndexSelection, IndexSpec, Namespace, Plan,
+    Position, Progress, Query, ReadPreference, RecordedWrite, RetryKey, ScanEnd, Sink, SizeEstimate, Transaction,
+    Validation, WriteBatch, rules,
 };
 
 /// How often a tailable cursor polls for documents.
@@ -188,6 +189,10 @@ impl DocumentStore for MariaDbStore {
 
     fn recorded_write(&self, session: [u8; 16]) -> LocalBoxFuture<'_, error::Result<Option<RecordedWrite>>> {
         mapped(outcome::recorded(self, session))
+    }
+
+    fn change_feed(&self) -> Option<&dyn ChangeFeed> {
+        self.feed.as_ref().map(|_| self as &dyn ChangeFeed)
     }
 
     fn create_collection<'a>(

@@ -2,13 +2,15 @@
 
 use crate::accounts::{AccountSettings, documents_account};
 use crate::catalog::{Catalog, own_schema};
-use crate::options::Options;
+use crate::feed::{Feed, started};
+use crate::options::{FeedStart, Options};
 use crate::primary_accounts;
 use crate::read_pools::ReadAccounts;
 use crate::server_facts::ServerFacts;
 use crate::store::MariaDbStore;
 use crate::transaction::shared::SharedTransactions;
 use error::{Code, Error};
+use mariadb_binlog::Followed;
 use mariadb_client::{
     Failure, Killer, PoolAccount, PoolAccounts, PoolServers, PrimarySource, Result, ServerLocation, ServerUrl,
     SessionOwner, establish,
@@ -48,6 +50,8 @@ pub struct MariaDbEngine {
     /// The observer of changes, which invalidates caches.
     change_observer: Arc<ObserverSlot>,
     transactions: Arc<SharedTransactions>,
+    /// The change feed, if there is one.
+    feed: Option<Arc<Feed>>,
 }
 
 impl MariaDbEngine {
@@ -67,6 +71,7 @@ impl MariaDbEngine {
         let keeps_accounts = options.keeps_accounts;
         let (url, facts, accounts) = in_thread(async || primary_accounts::examine_primary(&primary, &options).await)?;
         let documents_name = accounts.as_ref().map(|accounts| accounts.documents_account.clone());
+        let feed = start_feed(Followed::Primary(primary.clone()), &options)?;
         let of_accounts = options.clone();
         let accounts_at = move |url: ServerUrl| {
             let place = ServerLocation::Server(url);
@@ -87,6 +92,7 @@ impl MariaDbEngine {
             read_accounts: Arc::default(),
             change_observer: Arc::default(),
             transactions: Arc::default(),
+            feed,
         }))
     }
 
@@ -115,6 +121,11 @@ impl MariaDbEngine {
             ServerLocation::Embedded(database) => Some(database.clone()),
             ServerLocation::Server(_) => None,
         };
+        let feed = match &place {
+            ServerLocation::Server(url) => start_feed(Followed::Server(url.clone()), &options)?,
+            #[cfg(feature = "embedded")]
+            ServerLocation::Embedded(_) => None,
+        };
         Ok(Arc::new(MariaDbEngine {
             servers: PoolServers::fixed(pool_accounts(place, documents, documents_name, &options)),
             #[cfg(feature = "embedded")]
@@ -126,6 +137,7 @@ impl MariaDbEngine {
             read_accounts: Arc::default(),
             change_observer: Arc::default(),
             transactions: Arc::default(),
+            feed,
         }))
     }
 }
@@ -149,6 +161,16 @@ fn pool_account(location: ServerLocation, suffix: &str, options: &Options) -> Po
     let name = options.gateway.as_ref().map(|name| format!("{name}{suffix}"));
     let owner = name.map(|name| SessionOwner::claim(&location, &name, options.pool.connect_timeout));
     PoolAccount { location, killer, owner }
+}
+
+/// Prepares the change feed, if there is to be one.
+fn start_feed(followed: Followed, options: &Options) -> error::Result<Option<Arc<Feed>>> {
+    let Some(start) = options.feed else { return Ok(None) };
+    let feed = Arc::new(Feed::new(followed));
+    if start == FeedStart::AtOnce {
+        in_thread(async || Ok(started(&feed).await?))?;
+    }
+    Ok(Some(feed))
 }
 
 /// Runs the start in a thread of its own, because the caller may be inside a runtime.
@@ -245,6 +267,7 @@ impl Engine for MariaDbEngine {
             &self.facts,
             self.change_observer.clone(),
             self.transactions.clone(),
+            self.feed.clone(),
         ))
     }
 
@@ -254,6 +277,9 @@ impl Engine for MariaDbEngine {
 
     fn close(&self) {
         self.transactions.close();
+        if let Some(feed) = &self.feed {
+            feed.stop();
+        }
         #[cfg(feature = "embedded")]
         if let Some(database) = &self.database
             && database.close() == mariadb_embedded::Closed::StillBusy

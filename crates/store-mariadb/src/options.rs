@@ -21,6 +21,17 @@ pub struct Options {
     /// The process also serves SQL clients: a server unsuited to documents is refused at the first
     /// write of a document, not at the start.
     pub has_sql_clients: bool,
+    /// When changes are read from the binary log for change streams, if they are.
+    pub feed: Option<FeedStart>,
     /// Statements on documents are executed under accounts that are kept beside users.
     pub keeps_accounts: bool,
+}
+
+/// When a process begins to read the binary log for change streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FeedStart {
+    /// At the start, which fails if the log is not suitable.
+    AtOnce,
+    /// When the first stream is opened.
+    OnDemand,
 }

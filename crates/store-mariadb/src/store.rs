@@ -3,6 +3,7 @@
 use crate::accounts::AccountSettings;
 use crate::catalog::table::Table;
 use crate::catalog::{Catalog, definition_lock, names, own_schema};
+use crate::feed::{Feed, PastReaders};
 use crate::options::Options;
 use crate::read::content_version::KnownHashes;
 use crate::read::result_set::ResultSet;
@@ -68,6 +69,9 @@ pub(crate) struct WorkerState {
     pub results: Option<Arc<Cache<ResultSet>>>,
     /// The observer of changes, if there is one.
     pub change_observer: Arc<ObserverSlot>,
+    /// The change feed, if the server's binary log is read for one.
+    pub feed: Option<Arc<Feed>>,
+    pub past_readers: PastReaders,
     /// Hashes of collections whose changes are polled.
     pub known_hashes: RefCell<KnownHashes>,
     /// Names of side tables that are being refreshed in the background.
@@ -86,6 +90,7 @@ impl MariaDbStore {
         facts: &ServerFacts,
         change_observer: Arc<ObserverSlot>,
         transactions: Arc<SharedTransactions>,
+        feed: Option<Arc<Feed>>,
     ) -> Rc<MariaDbStore> {
         let results = options.results.clone();
         let last_writes = options.pool.last_writes.clone();
@@ -109,6 +114,8 @@ impl MariaDbStore {
             no_triggers: RefCell::default(),
             results,
             change_observer,
+            feed,
+            past_readers: PastReaders::default(),
             known_hashes: RefCell::default(),
             refreshing: Rc::default(),
             row_buffer: Cell::default(),

@@ -7,19 +7,18 @@
 //!
 //! [`start`](mod@start) opens or creates the log. `write::oplog` appends to it and deletes its
 //! oldest entries. [`feed`] is the contract's [`store::ChangeFeed`]: readers that are up to date
-//! get the latest entries from [`recent`] memory, others from the file. [`rows`] finds the place of
+//! get the latest entries from memory, others from the file. [`rows`] finds the place of
 //! a query.
 
 mod feed;
-mod recent;
 mod rows;
 mod start;
 
 use crate::catalog::Collection;
-use recent::RecentEntries;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use store::change_feed::RecentEntries;
 use store::{FeedEntry, FeedPosition, Namespace};
 use tokio::sync::watch;
 

@@ -6,8 +6,10 @@
 //! skips some. Change streams and `local.oplog.rs` are two views of the feed.
 
 mod entry;
+mod recent;
 
 pub use entry::{LoggedChange, Operation};
+pub use recent::RecentEntries;
 
 use document::{Doc, DocBuf, Value};
 use error::{Code, Error, Result};
@@ -62,18 +64,40 @@ impl FeedEntry {
     pub fn change(&self) -> Option<LoggedChange<'_>> {
         LoggedChange::decode(self.document.as_doc())
     }
+
+    /// Returns about how many bytes the entry occupies.
+    pub fn bytes(&self) -> usize {
+        let before = self.before.as_ref().map_or(0, |before| before.as_bytes().len());
+        size_of::<FeedEntry>() + self.document.as_bytes().len() + before
+    }
 }
 
 /// The change feed of a store, as one worker reads it.
 pub trait ChangeFeed {
-    /// Returns the position of the latest entry.
+    /// Returns the position of the latest entry that is known; zero if the feed is not read yet.
     fn latest(&self) -> FeedPosition;
+
+    /// Returns the position of the latest entry. The entries of all writes that have been
+    /// acknowledged are up to it. Fails with 40573 if the store cannot make its feed.
+    fn current(&self) -> LocalBoxFuture<'_, Result<FeedPosition>> {
+        Box::pin(async { Ok(self.latest()) })
+    }
+
+    /// Returns the position behind which a stream begins that asks for the changes since a time.
+    fn behind_time(&self, time: FeedPosition) -> FeedPosition {
+        time.before()
+    }
 
     /// Gives later entries positions behind `to`, which a client has seen elsewhere.
     fn advance(&self, to: FeedPosition);
 
     /// Fails with 286 if entries behind `position` have been discarded.
-    fn check_history(&self, position: FeedPosition) -> Result<()>;
+    fn check_history(&self, position: FeedPosition) -> LocalBoxFuture<'_, Result<()>>;
+
+    /// Returns whether the feed is also the collection `local.oplog.rs`.
+    fn is_collection(&self) -> bool {
+        true
+    }
 
     /// Returns the entries behind `position` in order: some of them, or none at the end. Fails with
     /// 286 if entries behind it have been discarded.

@@ -142,8 +142,17 @@ impl Column {
         row.bytes(length)
     }
 
+    pub fn is_varchar(self) -> bool {
+        self.code == code::VARCHAR
+    }
+
+    /// Returns whether it holds blobs or long texts.
+    pub fn is_blob(self) -> bool {
+        matches!(self.code, code::TINY_BLOB | code::BLOB | code::MEDIUM_BLOB | code::LONG_BLOB)
+    }
+
     /// Returns whether TABLE_MAP has a sign bit for this column.
-    pub(super) fn is_numeric(self) -> bool {
+    pub fn is_numeric(self) -> bool {
         matches!(
             self.code,
             code::TINY

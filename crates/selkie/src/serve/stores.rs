@@ -4,7 +4,7 @@ use super::caches::Caches;
 use super::read_servers::ServiceReaders;
 use super::sentence::sentence;
 use super::server_settings::store_service;
-use crate::config::{BackendIdentity, Config, Protocol, Store};
+use crate::config::{BackendIdentity, ChangeLog, Config, Protocol, Store};
 use anyhow::Context;
 use mariadb_client::{PoolOptions, PrimarySource};
 use server::Server;
@@ -48,7 +48,10 @@ pub fn open(
         _ if !config.stores_documents() => store_sqlite::open(empty, store_sqlite::Options::default()),
         Store::Embedded(path) => {
             let accept_lost_writes = config.accept_lost_writes;
-            let oplog = config.oplog;
+            let oplog = match config.oplog {
+                ChangeLog::Embedded(options) => Some(options),
+                ChangeLog::None | ChangeLog::BinaryLog(_) => None,
+            };
             store_sqlite::open(path, store_sqlite::Options { accept_lost_writes, oplog, ..Default::default() })
         }
         Store::MariaDb(url) => MariaDbEngine::connect(url, mariadb_options(config, caches)),
@@ -89,6 +92,10 @@ fn mariadb_options(config: &Config, caches: &Caches) -> store_mariadb::Options {
         results: caches.results.clone().filter(|_| !keeps_accounts),
         read_servers: None,
         has_sql_clients: config.has_sql_clients(),
+        feed: match config.oplog {
+            ChangeLog::BinaryLog(start) => Some(start),
+            ChangeLog::None | ChangeLog::Embedded(_) => None,
+        },
         keeps_accounts,
     }
 }

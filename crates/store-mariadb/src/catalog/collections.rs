@@ -11,7 +11,6 @@ use document::{Doc, DocBuf};
 use error::{Code, Error};
 use mariadb_client::{Connection, Event, Failure, Result, quote, server_error};
 use mariadb_wire::Param;
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use store::{CollectionInfo, Namespace};
 
@@ -198,12 +197,7 @@ fn describe(schema: &str, table: &str, records: &[CollectionRecord]) -> Collecti
     if let Some(known) = records.iter().find(|known| known.table == table) {
         return CollectionInfo { name: known.collection.clone(), options: known.options.clone(), uuid: known.uuid };
     }
-    let mut uuid = [0; 16];
-    let hash = Sha256::new().chain_update(schema).chain_update([0]).chain_update(table).finalize();
-    uuid.copy_from_slice(&hash[..16]);
-    uuid[6] = uuid[6] & 0x0F | 0x80;
-    uuid[8] = uuid[8] & 0x3F | 0x80;
-    CollectionInfo { name: table.to_owned(), options: DocBuf::new(), uuid }
+    CollectionInfo { name: table.to_owned(), options: DocBuf::new(), uuid: names::derived_uuid(schema, table) }
 }
 
 /// Returns the tables of a schema that hold documents.

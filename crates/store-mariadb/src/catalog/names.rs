@@ -119,6 +119,16 @@ fn made_up(collection: &str) -> String {
     name
 }
 
+/// Returns the UUID of a collection without a record.
+pub(crate) fn derived_uuid(schema: &str, table: &str) -> [u8; 16] {
+    let mut uuid = [0; 16];
+    let hash = Sha256::new().chain_update(schema).chain_update([0]).chain_update(table).finalize();
+    uuid.copy_from_slice(&hash[..16]);
+    uuid[6] = uuid[6] & 0x0F | 0x80;
+    uuid[8] = uuid[8] & 0x3F | 0x80;
+    uuid
+}
+
 /// Returns whether MariaDB accepts this name and returns it unchanged.
 fn fits(name: &str, ignores_case: bool) -> bool {
     name.chars().count() <= IDENTIFIER_CHARS_MAX

@@ -11,7 +11,8 @@ pub(crate) mod definition;
 pub(crate) mod record;
 mod unique;
 
-use record::{ElementTable, ElementTableState, PREFIX};
+pub(crate) use record::is_name;
+use record::{ElementTable, ElementTableState};
 
 use crate::accounts::documents_account;
 use crate::catalog::own_schema;
@@ -30,12 +31,6 @@ const WAIT_SECONDS: u32 = 600;
 
 /// How long to wait for transactions that use the collection's table.
 const TABLE_WAIT_SECONDS: u64 = 3;
-
-/// Returns whether a table is an element table: its rows are written with a document.
-pub(crate) fn is_name(table: &str) -> bool {
-    let hash = [PREFIX, unique::PREFIX].iter().find_map(|prefix| table.strip_prefix(prefix));
-    hash.is_some_and(|hash| hash.len() == 16)
-}
 
 /// Returns whether an index may have an element table.
 pub(crate) fn is_suitable(index: &Index, table: &Table) -> bool {

@@ -33,13 +33,15 @@ impl ChangeFeed for SqliteStore {
         }
     }
 
-    fn check_history(&self, position: FeedPosition) -> Result<()> {
-        let oplog = self.oplog()?;
-        let reading = self.read_connection()?;
-        let sql = format!("SELECT min(seq) FROM {}", oplog.collection.sql.table);
-        let oldest = || reading.connection().prepare_cached(&sql)?.query_row([], |row| row.get(0));
-        let oldest: Option<i64> = oldest().map_err(crate::failure::engine_error)?;
-        check_oldest(oplog, oldest, position)
+    fn check_history(&self, position: FeedPosition) -> LocalBoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            let oplog = self.oplog()?;
+            let reading = self.read_connection()?;
+            let sql = format!("SELECT min(seq) FROM {}", oplog.collection.sql.table);
+            let oldest = || reading.connection().prepare_cached(&sql)?.query_row([], |row| row.get(0));
+            let oldest: Option<i64> = oldest().map_err(crate::failure::engine_error)?;
+            check_oldest(oplog, oldest, position)
+        })
     }
 
     fn read(&self, position: FeedPosition) -> LocalBoxFuture<'_, Result<Vec<Arc<FeedEntry>>>> {

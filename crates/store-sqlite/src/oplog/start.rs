@@ -1,6 +1,5 @@
 //! Opens the log at the start of the store, creates it, or drops that of an earlier start.
 
-use super::recent::RecentEntries;
 use super::{IMAGES_SQL, IMAGES_TABLE, Oplog, OplogOptions, namespace, position_of, seq_of};
 use crate::catalog::{Catalog, Collection};
 use crate::failure::Attempt;
@@ -13,6 +12,7 @@ use std::sync::atomic::AtomicI64;
 use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 use store::catalog::random_uuid;
+use store::change_feed::RecentEntries;
 use store::{FeedPosition, LoggedChange, Operation};
 use tokio::sync::watch;
 

@@ -36,8 +36,9 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "true or false",
         default: "# true with `topology = \"replica-set\"`",
         example: "true",
-        about: "Whether the embedded store logs changes, for change streams and `local.oplog.rs`. A start without \
-                the log deletes it, so that it never has gaps.",
+        about: "Whether changes are logged, for change streams and `local.oplog.rs`. A start of the embedded store \
+                without the log deletes it, so that it never has gaps. With MariaDB, changes are read from its binary \
+                log: at once if set, else when the first change stream is opened.",
         read: read!(oplog, boolean),
     },
     Parameter {
@@ -47,7 +48,7 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "MiB, from 1 to 1048576",
         default: "256",
         example: "1024",
-        about: "The size of the log of changes. The oldest entries are deleted when it is larger, and a change \
+        about: "The size of the embedded store's log of changes. The oldest entries are deleted when it is larger, and a change \
                 stream that has not read them yet ends with error 286 (ChangeStreamHistoryLost).",
         read: read!(oplog_mb, |raw| integer(raw, 1, 1 << 20).map(|n| n as u64)),
     },
@@ -58,7 +59,7 @@ pub const PARAMETERS: &[Parameter] = &[
         kind: "hours, from 1 to 87600",
         default: "# no limit",
         example: "72",
-        about: "The age at which entries of the log of changes are deleted, whatever its size.",
+        about: "The age at which entries of the embedded store's log of changes are deleted, whatever its size.",
         read: read!(oplog_hours, |raw| integer(raw, 1, 87_600).map(|n| n as u64)),
     },
     Parameter {

@@ -5,6 +5,9 @@ use mariadb_client::quote;
 /// Prefix of the names of element tables.
 pub(crate) const PREFIX: &str = "~elements~";
 
+/// Prefix of the names of the second tables of unique indexes.
+pub(super) const UNIQUE_PREFIX: &str = "~unique~";
+
 /// Prefix of the record of a unique index while its tables are created or dropped. If it stays,
 /// that was interrupted: the next write creates them, since without them the index is not unique.
 const PENDING_PREFIX: &str = "~owed~";
@@ -91,4 +94,9 @@ impl ElementTableState {
             _ => None,
         }
     }
+}
+/// Returns whether a table is an element table: its rows are written with a document.
+pub(crate) fn is_name(table: &str) -> bool {
+    let hash = [PREFIX, UNIQUE_PREFIX].iter().find_map(|prefix| table.strip_prefix(prefix));
+    hash.is_some_and(|hash| hash.len() == 16)
 }

@@ -14,17 +14,14 @@ use crate::catalog::table::Table;
 use crate::index::element_table::definition::{
     Plain, array_of, by_place, count_of, elements_of, has_array, is_array, places, rest_within, unchanged,
 };
-use crate::index::element_table::record::ElementTable;
+use crate::index::element_table::record::{ElementTable, UNIQUE_PREFIX};
 use crate::index::json_path::json_path_literal;
 use crate::index::{Index, column_key};
 use mariadb_client::quote;
 
-/// Prefix of the names of these tables.
-pub(crate) const PREFIX: &str = "~unique~";
-
 /// Returns the name of the table that belongs to an element table.
 pub(crate) fn table_name(values: &str) -> String {
-    format!("{PREFIX}{}", values.rsplit('~').next().unwrap_or_default())
+    format!("{UNIQUE_PREFIX}{}", values.rsplit('~').next().unwrap_or_default())
 }
 
 /// Returns the statements that create the table, its triggers and its rows, and make the index's

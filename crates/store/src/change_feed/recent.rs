@@ -1,8 +1,8 @@
-//! The latest entries of the log, in memory: all readers that are up to date share them.
+//! The latest entries of a feed, in memory: all readers that are up to date share them.
 
+use super::{FeedEntry, FeedPosition};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use store::{FeedEntry, FeedPosition};
 
 /// The most bytes of recent entries.
 const BYTES_MAX: usize = 8 << 20;
@@ -10,6 +10,7 @@ const BYTES_MAX: usize = 8 << 20;
 /// The most entries that a reader takes at once.
 const TAKEN_MAX: usize = 256;
 
+/// The latest entries, up to a number of bytes.
 pub struct RecentEntries {
     entries: VecDeque<Arc<FeedEntry>>,
     bytes: usize,
@@ -18,19 +19,21 @@ pub struct RecentEntries {
 }
 
 impl RecentEntries {
+    /// Creates an empty list, from which all entries behind a position will be known.
     pub fn since(position: FeedPosition) -> RecentEntries {
         RecentEntries { entries: VecDeque::new(), bytes: 0, since: position }
     }
 
+    /// Adds entries, and forgets the oldest that do not fit.
     pub fn extend(&mut self, entries: Vec<FeedEntry>) {
         for entry in entries {
-            self.bytes += size(&entry);
+            self.bytes += entry.bytes();
             self.entries.push_back(Arc::new(entry));
         }
         while self.bytes > BYTES_MAX
             && let Some(oldest) = self.entries.pop_front()
         {
-            self.bytes -= size(&oldest);
+            self.bytes -= oldest.bytes();
             self.since = oldest.position;
         }
     }
@@ -44,10 +47,6 @@ impl RecentEntries {
         let first = self.entries.partition_point(|entry| entry.position <= position);
         Some(self.entries.range(first..).take(TAKEN_MAX).cloned().collect())
     }
-}
-
-fn size(entry: &FeedEntry) -> usize {
-    size_of::<FeedEntry>() + entry.document.as_bytes().len() + entry.before.as_ref().map_or(0, |it| it.as_bytes().len())
 }
 
 #[cfg(test)]

@@ -1,0 +1,131 @@
+//! Reads the log behind a position that is not in memory any more, with a connection of its own.
+//!
+//! A reader is parked between two reads of its stream, so that it goes on where it was. Meanwhile
+//! the server waits; it ends the connection after `net_write_timeout`, and the log
+//! is opened again.
+
+use super::entries::{Completed, Entries, ReadBy, nothing_until};
+use super::log_files;
+use super::shared::Feed;
+use ::store::{FeedEntry, FeedPosition};
+use error::Result;
+use mariadb_binlog::LogReader;
+use mariadb_client::TextConnection;
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+
+/// Limits of the entries that are read at once.
+const READ_ENTRIES_MAX: usize = 256;
+const READ_BYTES_MAX: usize = 1 << 20;
+
+/// The most bytes of entries of a group that are held.
+const GROUP_BYTES_MAX: usize = 1 << 20;
+
+/// Events after which other work of the thread may go on.
+const EVENTS_AT_ONCE: u32 = 32;
+
+/// Readers of a worker that wait for their streams.
+const PARKED_MAX: usize = 8;
+
+/// Readers of a worker that read; further streams wait.
+const READING_MAX: usize = 8;
+
+/// A reader, and the position behind which it goes on.
+struct PastReader {
+    reader: LogReader,
+    entries: Entries,
+    queries: TextConnection,
+    /// Entries behind the stream's position.
+    ready: VecDeque<Arc<FeedEntry>>,
+}
+
+/// The readers of a worker.
+pub(crate) struct PastReaders {
+    /// Those that wait for their streams.
+    parked: RefCell<VecDeque<(FeedPosition, PastReader)>>,
+    reading: Semaphore,
+}
+
+impl Default for PastReaders {
+    fn default() -> PastReaders {
+        PastReaders { parked: RefCell::default(), reading: Semaphore::new(READING_MAX) }
+    }
+}
+
+impl PastReaders {
+    /// Returns entries behind a position. Fails with 286 if the log behind it was purged.
+    pub async fn read(&self, feed: &Feed, position: FeedPosition) -> Result<Vec<Arc<FeedEntry>>> {
+        let _permit = self.reading.acquire().await;
+        let parked = {
+            let mut readers = self.parked.borrow_mut();
+            let found = readers.iter().position(|(parked, _)| *parked == position);
+            found.and_then(|index| readers.remove(index)).map(|(_, reader)| reader)
+        };
+        let end = feed.latest();
+        // The server may have ended the connection of a reader that was parked.
+        let (entries, reader) = match parked {
+            Some(reader) => match reader.read(position, end).await {
+                Err(failure) if failure.is_lost() => {
+                    PastReader::open(feed, position).await?.read(position, end).await?
+                }
+                read => read?,
+            },
+            None => PastReader::open(feed, position).await?.read(position, end).await?,
+        };
+        let Some(last) = entries.last() else { return Ok(vec![Arc::new(nothing_until(end))]) };
+        let mut readers = self.parked.borrow_mut();
+        readers.push_back((last.position, reader));
+        if readers.len() > PARKED_MAX {
+            readers.pop_front();
+        }
+        Ok(entries)
+    }
+}
+
+impl PastReader {
+    async fn open(feed: &Feed, position: FeedPosition) -> mariadb_client::Result<PastReader> {
+        let (reader, entries, queries) = log_files::open(feed, position, GROUP_BYTES_MAX).await?;
+        Ok(PastReader { reader, entries, queries, ready: VecDeque::new() })
+    }
+
+    /// Reads entries behind `position`, up to `end`.
+    async fn read(
+        mut self,
+        position: FeedPosition,
+        end: FeedPosition,
+    ) -> mariadb_client::Result<(Vec<Arc<FeedEntry>>, PastReader)> {
+        let (mut taken, mut bytes) = (Vec::new(), 0);
+        let mut events = 0;
+        loop {
+            while taken.len() < READ_ENTRIES_MAX
+                && bytes < READ_BYTES_MAX
+                && let Some(entry) = self.ready.pop_front()
+            {
+                bytes += entry.bytes();
+                taken.push(entry);
+            }
+            if !self.ready.is_empty() || taken.len() >= READ_ENTRIES_MAX || self.entries.completed_position() >= end {
+                return Ok((taken, self));
+            }
+            let completed = match self.reader.next_ready().map_err(log_files::failure)? {
+                Some(event) => self.entries.feed(event, ReadBy::Stream, &mut self.queries).await?,
+                // Entries go to the stream before more arrive.
+                None if !taken.is_empty() => return Ok((taken, self)),
+                None => {
+                    self.reader.wait().await?;
+                    Completed::Nothing
+                }
+            };
+            if let Completed::Part(entries) | Completed::Group { entries, .. } = completed {
+                let wanted = entries.into_iter().filter(|entry| entry.position > position && entry.position <= end);
+                self.ready.extend(wanted.map(Arc::new));
+            }
+            events += 1;
+            if events % EVENTS_AT_ONCE == 0 {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+}

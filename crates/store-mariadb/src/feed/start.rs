@@ -1,0 +1,32 @@
+//! Starts the tail of the feed.
+
+use super::shared::{Feed, TailState, late};
+use super::tail;
+use error::{Code, Error, Result};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a stream waits for the tail to start.
+const START_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Starts the tail unless it runs, and waits until it has reached the end of the log. Fails with
+/// 40573 if the server keeps no suitable log.
+pub(crate) async fn started(feed: &Arc<Feed>) -> Result<()> {
+    if feed.is_running() {
+        return Ok(());
+    }
+    if let Some(stopped) = feed.begin_start() {
+        tail::spawn(feed.clone(), stopped)?;
+    }
+    match tokio::time::timeout(START_TIMEOUT, feed.settled()).await {
+        Ok(TailState::Failed(error)) if error.code() == Code::INVALID_OPTIONS => Err(no_feed(error.message())),
+        Ok(TailState::Failed(error)) => Err(error),
+        Ok(_) => Ok(()),
+        Err(_) => Err(late()),
+    }
+}
+
+/// Returns error 40573 with the reason for which the store has no feed.
+pub(super) fn no_feed(why: &str) -> Error {
+    Error::new(Code(40573), format!("The $changeStream stage is only supported on replica sets: {why}"))
+}
