@@ -174,7 +174,8 @@ impl Objects {
             let service = before
                 .remove(&name)
                 .unwrap_or_else(|| Service::new(settings.clone(), backends.clone(), sessions.clone()));
-            service.change(settings, backends, filters);
+            let mirror = filters.iter().find_map(|filter| self.named(filter.mirror()?));
+            service.change(settings, backends, filters, mirror);
             self.services.insert(name, service);
         }
         for (name, service) in before {
@@ -189,6 +190,7 @@ impl Objects {
                 },
                 Vec::new(),
                 Vec::new(),
+                None,
             );
         }
     }

@@ -92,11 +92,18 @@ impl Service {
     }
 
     /// Changes the settings. Sessions on servers that the service no longer has end when they are
-    /// idle.
-    pub fn change(&self, settings: ServiceSettings, backends: Vec<Arc<Backend>>, filters: Vec<Arc<dyn Filter>>) {
+    /// idle. `mirror`: the server that also executes the statements.
+    pub fn change(
+        &self,
+        settings: ServiceSettings,
+        backends: Vec<Arc<Backend>>,
+        filters: Vec<Arc<dyn Filter>>,
+        mirror: Option<Arc<Backend>>,
+    ) {
         let before = self.state.borrow().clone();
         let pipeline = Pipeline { filters, counters: self.filter_counters.clone() };
-        self.state.send_replace(Arc::new(State::new(settings, backends, pipeline, Some(&before))));
+        let state = State::new(settings, backends, pipeline, Some(&before));
+        self.state.send_replace(Arc::new(State { mirror, ..state }));
     }
 
     /// Returns the settings in effect, with notice of changes.

@@ -13,6 +13,8 @@ pub struct State {
     pub settings: ServiceSettings,
     pub targets: Vec<Target>,
     pub pipeline: Pipeline,
+    /// The server that also executes the statements.
+    pub mirror: Option<Arc<Backend>>,
 }
 
 /// A server of a service.
@@ -41,7 +43,7 @@ impl State {
             };
             Target { backend, killer }
         };
-        State { targets: backends.into_iter().map(target).collect(), settings, pipeline }
+        State { targets: backends.into_iter().map(target).collect(), settings, pipeline, mirror: None }
     }
 
     /// Returns whether sessions need a primary, and wait for one if none can be reached now.

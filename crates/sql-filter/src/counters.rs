@@ -15,6 +15,10 @@ pub struct Counters {
     pub delayed: SharedCounter,
     /// Result sets with masked values.
     pub masked: SharedCounter,
+    /// Commands that a second server has executed.
+    pub mirrored: SharedCounter,
+    /// Replies of a second server that differ.
+    pub differences: SharedCounter,
     /// Lines that were given to a query log.
     pub logged: SharedCounter,
     /// Lines and statements that were dropped because a queue was full.
@@ -30,6 +34,8 @@ impl Counters {
             ("rewritten", &self.rewritten),
             ("delayed", &self.delayed),
             ("masked", &self.masked),
+            ("mirrored", &self.mirrored),
+            ("differences", &self.differences),
             ("logged", &self.logged),
             ("dropped", &self.dropped),
         ]

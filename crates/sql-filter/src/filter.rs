@@ -24,6 +24,11 @@ pub trait Filter: fmt::Debug + Send + Sync {
     /// Notes the end of a statement that has reached this filter.
     fn finished(&self, _call: &Call<'_>, _outcome: &Outcome<'_>) {}
 
+    /// Returns the name of the server that also executes the statements.
+    fn mirror(&self) -> Option<&str> {
+        None
+    }
+
     /// Returns whether it must know the views of the server, for the statements of this user.
     fn needs_views(&self, _user: &str) -> bool {
         false

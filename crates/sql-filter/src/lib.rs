@@ -9,7 +9,7 @@
 //! In reading order: [`filter`] (the trait), [`refusal`], [`result_set`], [`statement`],
 //! [`counters`], [`pipeline`], [`settings`], [`line_file`], [`firewall`] with [`deny_rule`] and
 //! [`allow_list`], [`query_log`], [`rewrite`] with its [`template`], [`limits`],
-//! [`masking`] with its [`mask_rule`] and [`masked_statement`].
+//! [`masking`] with its [`mask_rule`] and [`masked_statement`], [`mirror`].
 
 pub mod allow_list;
 pub mod counters;
@@ -21,6 +21,7 @@ pub mod line_file;
 pub mod mask_rule;
 pub mod masked_statement;
 pub mod masking;
+pub mod mirror;
 pub mod pipeline;
 pub mod query_log;
 pub mod refusal;
@@ -49,6 +50,7 @@ pub fn open(settings: &FilterSettings) -> io::Result<Arc<dyn Filter>> {
     Ok(match &settings.kind {
         FilterKind::Firewall(settings) => Arc::new(firewall::Firewall::open(name, settings.clone())?),
         FilterKind::Limits(settings) => Arc::new(limits::Limits::new(name, settings.clone())),
+        FilterKind::Mirror(settings) => Arc::new(mirror::Mirror::new(settings.clone())),
         FilterKind::Masking(settings) => Arc::new(masking::Masking::new(name, settings.clone())),
         FilterKind::Rewrite(settings) => Arc::new(rewrite::Rewrite::new(name, settings).map_err(io::Error::other)?),
         FilterKind::QueryLog(settings) => Arc::new(query_log::QueryLog::open(settings.clone())?),

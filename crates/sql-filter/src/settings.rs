@@ -20,6 +20,7 @@ pub enum FilterKind {
     Rewrite(RewriteSettings),
     Limits(LimitsSettings),
     Masking(MaskingSettings),
+    Mirror(MirrorSettings),
 }
 
 /// What a filter does with a statement that breaks its rules.
@@ -89,6 +90,13 @@ pub struct MaskingSettings {
     pub trusted: Vec<TablePattern>,
     /// Users that see the values.
     pub exempt_users: Vec<String>,
+}
+
+/// The settings of a mirror.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MirrorSettings {
+    /// The name of the second server.
+    pub server: String,
 }
 
 /// The statements that are rewritten.

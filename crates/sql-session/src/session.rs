@@ -9,6 +9,7 @@ mod filter_state;
 mod filtering;
 mod kill;
 mod leave;
+mod mirror;
 mod prepared;
 mod prepared_statement;
 mod query_packet;

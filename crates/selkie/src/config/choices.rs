@@ -98,15 +98,17 @@ pub enum FilterKindName {
     Rewrite,
     Limits,
     Masking,
+    Mirror,
 }
 
 impl FilterKindName {
-    pub const ALL: [FilterKindName; 5] = [
+    pub const ALL: [FilterKindName; 6] = [
         FilterKindName::Firewall,
         FilterKindName::QueryLog,
         FilterKindName::Rewrite,
         FilterKindName::Limits,
         FilterKindName::Masking,
+        FilterKindName::Mirror,
     ];
 
     pub fn name(self) -> &'static str {
@@ -116,6 +118,7 @@ impl FilterKindName {
             FilterKindName::Rewrite => "rewrite",
             FilterKindName::Limits => "limits",
             FilterKindName::Masking => "masking",
+            FilterKindName::Mirror => "mirror",
         }
     }
 }

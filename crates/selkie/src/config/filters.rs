@@ -7,7 +7,8 @@ use sql_filter::deny_rule::{DenyRule, TablePattern};
 use sql_filter::mask_rule::MaskRule;
 use sql_filter::rewrite::Rewrite;
 use sql_filter::settings::{
-    FirewallSettings, LimitsSettings, MaskingSettings, QueryLogSettings, RewritePattern, RewriteSettings,
+    FirewallSettings, LimitsSettings, MaskingSettings, MirrorSettings, QueryLogSettings, RewritePattern,
+    RewriteSettings,
 };
 use sql_filter::{FilterKind, FilterSettings, Mode};
 use std::path::PathBuf;
@@ -32,8 +33,9 @@ impl Written {
         }
     }
 
-    pub fn resolve(&self) -> Result<Vec<FilterSettings>, ConfigError> {
-        self.filters.iter().map(filter).collect()
+    /// `servers`: the names of all servers.
+    pub fn resolve(&self, servers: &[&str]) -> Result<Vec<FilterSettings>, ConfigError> {
+        self.filters.iter().map(|object| filter(object, servers)).collect()
     }
 
     /// Returns the names of a service's filters, of which each must exist and be named once.
@@ -68,6 +70,7 @@ pub struct WrittenFilter {
     pub when_exceeded: Option<Setting<WhenExceeded>>,
     pub statements_per_second: Option<Setting<i64>>,
     pub when_too_fast: Option<Setting<WhenTooFast>>,
+    pub server: Option<Setting<String>>,
     pub mask: Option<Setting<Vec<MaskRule>>>,
     pub trusted: Option<Setting<Vec<TablePattern>>>,
 }
@@ -82,7 +85,7 @@ struct OfKinds {
 impl WrittenFilter {
     /// Returns the settings that are written.
     fn written(&self) -> Vec<OfKinds> {
-        use FilterKindName::{Firewall, Limits, Masking, QueryLog, Rewrite};
+        use FilterKindName::{Firewall, Limits, Masking, Mirror, QueryLog, Rewrite};
         const FIREWALL: &[FilterKindName] = &[Firewall];
         const QUERY_LOG: &[FilterKindName] = &[QueryLog];
         const LIMITS: &[FilterKindName] = &[Limits];
@@ -108,6 +111,7 @@ impl WrittenFilter {
             at(&self.pattern, "pattern", REWRITE),
             at(&self.statement, "statement", REWRITE),
             at(&self.replacement, "replacement", REWRITE),
+            at(&self.server, "server", &[Mirror]),
             at(&self.mask, "mask", MASKING),
             at(&self.trusted, "trusted", MASKING),
             at(&self.max_rows, "max-rows", LIMITS),
@@ -120,7 +124,7 @@ impl WrittenFilter {
     }
 }
 
-fn filter(object: &Object<WrittenFilter>) -> Result<FilterSettings, ConfigError> {
+fn filter(object: &Object<WrittenFilter>, servers: &[&str]) -> Result<FilterSettings, ConfigError> {
     let kind = object.required(&object.written.kind, "kind")?.value;
     for OfKinds { name, kinds, setting } in object.written.written() {
         if !kinds.contains(&kind) {
@@ -141,6 +145,11 @@ fn filter(object: &Object<WrittenFilter>) -> Result<FilterSettings, ConfigError>
             trusted: value(object.written.trusted.clone()).unwrap_or_default(),
             exempt_users: value(object.written.exempt_users.clone()).unwrap_or_default(),
         }),
+        FilterKindName::Mirror => {
+            let server = object.required(&object.written.server, "server")?;
+            known(server, &server.value, "server", servers.iter().copied())?;
+            FilterKind::Mirror(MirrorSettings { server: server.value.clone() })
+        }
         FilterKindName::Limits => FilterKind::Limits(limits(object)?),
     };
     Ok(FilterSettings { name: object.name.clone(), kind })

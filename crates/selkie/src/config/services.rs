@@ -101,7 +101,9 @@ pub fn resolve(
             });
         }
     }
-    Ok(Settings { servers, monitors, services, filters: filters.resolve()? })
+    let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
+    let filters = filters.resolve(&names)?;
+    Ok(Settings { servers, monitors, services, filters })
 }
 
 fn service(

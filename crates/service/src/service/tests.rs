@@ -137,7 +137,7 @@ fn a_lease_ends_with_the_role_and_with_the_configuration() {
         let Cluster { backends, service } = cluster(&[Role::Primary, Role::Replica], None, WantedRole::Primary);
         let mut assignment = connect(&service, &[]).await.unwrap().assignment;
         assert_eq!(assignment.end(), None);
-        service.change(settings(WantedRole::Primary), vec![backends[1].clone()], Vec::new());
+        service.change(settings(WantedRole::Primary), vec![backends[1].clone()], Vec::new(), None);
         assignment.changed().await;
         assert_eq!(assignment.end(), Some(WhenIdle("the service no longer uses it")));
         set_role(&backends[0], Role::Replica);

@@ -1,11 +1,14 @@
 //! A session's state of its service's filters.
 
 use super::com;
+use super::mirror::MirrorLink;
 use ahash::{AHashMap, AHashSet};
 use mariadb_wire::client_login::ClientLogin;
+use service::ServerSettings;
 use service::targets::State;
 use sql_classify::{Lexis, SessionSettings};
 use sql_filter::{Action, Call, Client, Pipeline, ResultEditor, Statement};
+use std::cell::Cell;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -32,6 +35,10 @@ pub struct Filtering {
     /// The session's settings, until a statement may change them.
     pub settings: Option<Rc<SessionSettings>>,
     pub running: Option<Running>,
+    /// The copies of the session's statements for a second server.
+    pub mirror: Option<MirrorLink>,
+    /// The session's statements are not mirrored: the gateway cannot log in there.
+    pub has_no_mirror: bool,
     /// When the server was asked for views.
     pub views_read: Option<Instant>,
 }
@@ -45,6 +52,8 @@ pub struct Running {
     pub call: Option<(Rc<Statement>, Action)>,
     /// The client's id of the prepared statement.
     pub id: u32,
+    /// The command for the second server, and the digest of the rows.
+    pub copy: Option<(Vec<u8>, Rc<Cell<u64>>)>,
     /// So many filters have seen the statement.
     pub seen: usize,
 }
@@ -75,6 +84,8 @@ impl Filtering {
             settings: None,
             running: None,
             views_read: None,
+            mirror: None,
+            has_no_mirror: false,
         }
     }
 
@@ -97,6 +108,12 @@ impl Filtering {
     pub fn call<'c>(&'c self, statement: &'c Statement, action: Action) -> Call<'c> {
         let Filtering { client, service, pipeline, .. } = self;
         Call { statement, action, client, service, counters: &pipeline.counters }
+    }
+
+    /// Returns the server that also executes the statements.
+    pub fn mirror_server(&self) -> Option<Arc<ServerSettings>> {
+        self.pipeline.filters.iter().find_map(|filter| filter.mirror())?;
+        Some(self.states.borrow().mirror.as_ref()?.settings())
     }
 
     /// Returns the id of the statement that an id in a command stands for.

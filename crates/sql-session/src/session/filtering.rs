@@ -2,8 +2,10 @@
 
 use super::com;
 use super::filter_state::Running;
+use super::mirror::{Copy, MirrorLink, MirrorOf, ReplyDigest, RowDigest, is_mirrored};
 use super::state::Session;
 use super::uses_diagnostics;
+use crate::login::elsewhere::Identity;
 use crate::login::error_packet;
 use crate::reply_gate::ReplyGate;
 use crate::reply_tracker::{ReplyKind, ReplyTracker};
@@ -14,8 +16,10 @@ use sql_classify::StatementKind;
 use sql_classify::statement::STATEMENT_BYTES_MAX;
 use sql_filter::mask_rule::fold;
 use sql_filter::{Action, Outcome, Refusal, Statement, Verdict};
+use std::cell::Cell;
 use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Instant;
 use tokio::time::sleep;
 
@@ -98,9 +102,15 @@ impl Session {
             return Ok(false);
         }
         let id = self.filtering.statement_id(number);
-        let mut running = Running { schema, started, call, id, seen: 0 };
+        let mut running = Running { schema, started, call, id, copy: None, seen: 0 };
         let refusal = self.check(&mut running).await?;
-        let editors = self.filtering.editors(&running, command);
+        let mut editors = self.filtering.editors(&running, command);
+        if refusal.is_none() && self.filtering.mirror_server().is_some() {
+            running.copy = self.copy_for_mirror(command).await?;
+            if let Some((_, digest)) = running.copy.as_ref().filter(|_| kind == Some(ReplyKind::Results)) {
+                editors.insert(0, Box::new(RowDigest(digest.clone())));
+            }
+        }
         self.filtering.running = Some(running);
         let Some(Refusal { code, state, message }) = refusal else {
             if let Some(gate) = &mut self.client.gate {
@@ -140,6 +150,71 @@ impl Session {
         let rows = reply.and_then(|packets| result_rows::rows(&packets, self.login.deprecates_eof));
         self.filtering.set_views(rows.and_then(|rows| view_names(&rows)));
         Ok(true)
+    }
+
+    /// Returns the next command and a place for the digest of its rows, if a second server gets a
+    /// copy. Opens the connection to that server with the first one.
+    async fn copy_for_mirror(&mut self, command: u8) -> io::Result<Option<(Vec<u8>, Rc<Cell<u64>>)>> {
+        let Some(server) = self.filtering.mirror_server() else { return Ok(None) };
+        if command == com::CHANGE_USER {
+            // The gateway cannot log in as the next user there.
+            (self.filtering.mirror, self.filtering.has_no_mirror) = (None, true);
+        }
+        if self.filtering.has_no_mirror || !is_mirrored(command) {
+            return Ok(None);
+        }
+        if self.filtering.mirror.as_ref().is_none_or(|mirror| mirror.server != server.name) {
+            let identity = self.own_identity().await;
+            if let Err(reason) = &identity {
+                tracing::warn!(server = server.name, reason, "a session is not mirrored");
+                self.filtering.has_no_mirror = true;
+            }
+            let (deprecates_eof, is_extended) = self.form();
+            let (schema, counters) = (self.filtering.client.schema.clone(), self.filtering.pipeline.counters.clone());
+            self.filtering.mirror = identity.ok().map(|identity| {
+                MirrorLink::open(MirrorOf { identity, server, schema, deprecates_eof, is_extended, counters })
+            });
+        }
+        let (length, _) = self.client.peek(5).await?;
+        if length > STATEMENT_BYTES_MAX || self.filtering.mirror.is_none() {
+            self.filtering.pipeline.counters.dropped.increment();
+            return Ok(None);
+        }
+        let packet = self.client.peek_packet(STATEMENT_BYTES_MAX).await?;
+        Ok(Some((packet, Rc::default())))
+    }
+
+    /// Returns the client's identity, by which the gateway logs in to a further server.
+    async fn own_identity(&self) -> Result<Arc<Identity>, String> {
+        if let Some(split) = &self.split {
+            return split.identity.clone();
+        }
+        let state = self.context.service.state();
+        let (login, hashes) = (&self.login, &self.context.stored_hashes);
+        let account = state.settings.account.as_ref();
+        let identity = Identity::of((&login.response, &login.proof), hashes, &self.lease.server, account).await;
+        identity.map(Arc::new)
+    }
+
+    /// Gives a command that has ended to the queue for the second server.
+    fn send_to_mirror(&self, running: &mut Running, gate: Option<&ReplyGate>) {
+        let (Some((packet, digest)), Some(mirror)) = (running.copy.take(), &self.filtering.mirror) else { return };
+        let command = packet.get(4).copied().unwrap_or_default();
+        let answer = |gate: &ReplyGate| {
+            let (rows, error) = (gate.reply.rows, gate.reply.error);
+            (!gate.has_cursor() && !gate.has_ended()).then(|| ReplyDigest { rows, digest: digest.get(), error })
+        };
+        let prepared = gate.and_then(|gate| gate.reply.statement);
+        let copy = Copy {
+            packet,
+            kind: reply_kind(command),
+            id: prepared.unwrap_or(running.id),
+            expected: gate.and_then(answer),
+            form: running.call.as_ref().and_then(|(statement, _)| statement.redacted()),
+        };
+        if !mirror.push(copy) {
+            self.filtering.pipeline.counters.dropped.increment();
+        }
     }
 
     /// Returns whether the session has a server that it may ask now.
@@ -272,7 +347,8 @@ impl Session {
     /// Reports the end of a command to the filters that have seen it.
     fn end_filtered(&mut self) {
         let gate = self.client.gate.take();
-        let Some(running) = self.filtering.running.take() else { return };
+        let Some(mut running) = self.filtering.running.take() else { return };
+        self.send_to_mirror(&mut running, gate.as_deref());
         let Some(mut gate) = gate else { return };
         let editors = gate.take_editors();
         if gate.has_cursor() {

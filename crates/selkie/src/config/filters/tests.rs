@@ -45,6 +45,8 @@ fn errors_name_their_lines() {
         ("[filter.g]\nkind = \"firewall\"\nmode = \"learn\"", "7: a filter that learns needs a file"),
         ("[filter.g]\nkind = \"firewall\"\ndeny = [\"tabel t\"]", "7: deny: \"tabel\" is no condition of a rule"),
         ("[filter.g]\nkind = \"firewall\"\ndeny = [\"user a\"]\nmax-statements = 5", "8: max-statements limits"),
+        ("[filter.m]\nkind = \"mirror\"", "5: m has no server"),
+        ("[filter.m]\nkind = \"mirror\"\nserver = \"db2\"", "7: there is no [server.db2]; did you mean \"db1\"?"),
         ("[filter.m]\nkind = \"masking\"", "5: m has no mask"),
         ("[filter.m]\nkind = \"masking\"\nmask = [\"column ssn\"]", "7: mask: \"ssn\" is no column"),
         (

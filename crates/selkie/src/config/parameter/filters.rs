@@ -14,7 +14,7 @@ pub const FILTER: &[Parameter<WrittenFilter>] = &[
         section: "filter",
         name: "kind",
         flag: None,
-        kind: "firewall, limits, masking, query-log or rewrite",
+        kind: "firewall, limits, masking, mirror, query-log or rewrite",
         default: "# none: it must be set",
         example: "\"firewall\"",
         about: "What the filter does. Each kind has settings of its own: another kind's are errors.",
@@ -134,6 +134,16 @@ pub const FILTER: &[Parameter<WrittenFilter>] = &[
         about: "Of a `rewrite`: the new text. `$1` is the first group of `pattern`, or the first literal of `statement`. \
                 `$$` is a dollar sign.",
         read: read!(replacement, |raw| text(raw, "a text")),
+    },
+    Parameter {
+        section: "filter",
+        name: "server",
+        flag: None,
+        kind: "server",
+        default: "# none: it must be set for a mirror",
+        example: "\"db9\"",
+        about: "Of a `mirror`: the server that also executes the statements, and whose replies are compared.",
+        read: read!(server, |raw| text(raw, "the name of a server")),
     },
     Parameter {
         section: "filter",
