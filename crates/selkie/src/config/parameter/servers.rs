@@ -56,7 +56,7 @@ pub const SERVER: &[Parameter<WrittenServer>] = &[
         name: "tags",
         flag: None,
         kind: "list of tags",
-        default: "[]",
+        default: "# none",
         example: "[\"dc:east\", \"use:reports\"]",
         about: "Tags of the server, by which the read preferences of MongoDB clients choose it.",
         read: read!(tags, tags),
