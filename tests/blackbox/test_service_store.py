@@ -183,6 +183,35 @@ def test_applications_see_no_error_during_switchovers(start):
         application.end()
 
 
+def test_change_streams_go_on_at_another_primary(start, replication):
+    gateway = start("replica-set")
+    with gateway.client(retryWrites=True) as client:
+        things = client.d.streamed
+        with things.watch(max_await_time_ms=100) as stream:
+            seen = []
+            for round in range(3):
+                things.insert_many([{"_id": round * 10 + number} for number in range(10)])
+                if round == 0:
+                    seen.append(next(stream))
+                    first = seen[0]["_id"]
+                    replication.servers[gateway.await_primary()].kill()
+                elif round == 1:
+                    for server in replication.servers:
+                        if not server.is_running():
+                            server.start()
+                    new = (gateway.await_primary() + 1) % 3
+                    client.admin.command({"selkieMonitor": "main", "switchover": f"db{new + 1}"})
+            seen += [next(stream) for _ in range(29)]
+        assert [change["documentKey"]["_id"] for change in seen] == [*range(30)]
+        # Positions are the same in the other server's log.
+        gateway.kill()
+        gateway.start()
+        gateway.await_primary()
+        with things.watch(resume_after=first) as stream:
+            again = [next(stream) for _ in range(29)]
+        assert again == seen[1:]
+
+
 def test_without_a_primary(start):
     gateway = start("router", wait_ms=300)
     with gateway.client() as client:
