@@ -521,3 +521,24 @@ def test_missing_privileges_are_named_at_the_start(database_server, tmp_path):
         command = [argument.replace("gateway:secret", account) for argument in gateway.command()]
         done = subprocess.run(command, capture_output=True, text=True, timeout=30)
         assert done.returncode != 0 and expected in done.stderr + done.stdout, done.stderr
+
+
+def test_transactions_are_those_of_the_user(gateway, db):
+    create(db, "writer", ["readWrite"])
+    create(db, "reader", ["read"])
+    options = {"password": "pw", "authSource": db.name}
+    with gateway.client(username="writer", **options) as client, client.start_session() as session:
+        cars, log = client[db.name].cars, client[db.name].log
+
+        def change(session):
+            cars.update_one({"_id": 1}, {"$set": {"tags": ["c"]}}, session=session)
+            log.insert_one({"_id": cars.count_documents({"tags": "c"}, session=session)}, session=session)
+
+        session.with_transaction(change)
+        assert cars.find_one({"_id": 1})["tags"] == ["c"] and log.find_one() == {"_id": 1}
+    with gateway.client(username="reader", **options) as client, client.start_session() as session:
+        session.start_transaction()
+        assert client[db.name].cars.count_documents({}, session=session) == 3
+        with pytest.raises(OperationFailure) as refused:
+            client[db.name].cars.delete_one({"_id": 1}, session=session)
+        assert refused.value.code == 13

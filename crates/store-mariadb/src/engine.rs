@@ -86,12 +86,12 @@ impl MariaDbEngine {
             #[cfg(feature = "embedded")]
             database: None,
             accounts,
+            transactions: SharedTransactions::new(options.transactions_max),
             options,
             facts,
             changes: Arc::default(),
             read_accounts: Arc::default(),
             change_observer: Arc::default(),
-            transactions: Arc::default(),
             feed,
         }))
     }
@@ -131,12 +131,12 @@ impl MariaDbEngine {
             #[cfg(feature = "embedded")]
             database,
             accounts,
+            transactions: SharedTransactions::new(options.transactions_max),
             options,
             facts,
             changes: Arc::default(),
             read_accounts: Arc::default(),
             change_observer: Arc::default(),
-            transactions: Arc::default(),
             feed,
         }))
     }

@@ -18,6 +18,8 @@ pub struct Options {
     /// The gateway's name, unique on the server and the same after a restart. Without a name,
     /// sessions of a process that was killed are not ended.
     pub gateway: Option<String>,
+    /// The most transactions that may be open; `None`: the default.
+    pub transactions_max: Option<usize>,
     /// The process also serves SQL clients: a server unsuited to documents is refused at the first
     /// write of a document, not at the start.
     pub has_sql_clients: bool,

@@ -4,7 +4,7 @@
 //! the transaction, so that its handler does not know. A statement that fails aborts the
 //! transaction, except if it was refused before it was executed.
 
-use super::{handle, report_concern};
+use super::{handle, identity, report_concern};
 use crate::call::{Call, Disposition};
 use crate::command::sessions::transactions;
 use crate::envelope;
@@ -16,6 +16,7 @@ use server::{Server, Worker};
 use std::cell::OnceCell;
 use std::rc::Rc;
 use std::sync::Arc;
+use store::identity::under;
 use store::transaction::{self, TRANSIENT};
 use store::{DocumentStore, RetryKey, Transaction};
 use tokio::sync::OwnedMutexGuard;
@@ -72,7 +73,8 @@ pub(super) async fn run<'a>(
             return Ok(Disposition::Reply);
         }
         (_, Step::Begin) => {
-            let handle = worker.store.begin_transaction().await.map_err(transient)?;
+            let identity = identity(call).unwrap_or_default();
+            let handle = under(identity, worker.store.begin_transaction()).await.map_err(transient)?;
             registry.attach(&id, number, handle)?;
         }
         (_, Step::Continue) => {}

@@ -12,6 +12,7 @@ pub const CURSOR_TIMEOUT_SECONDS: u64 = 600;
 pub const OPLOG_MB: u64 = 256;
 pub const SLOW_MS: i64 = 100;
 pub const MARIADB_CONNECTIONS: usize = 32;
+pub const MARIADB_TRANSACTIONS: usize = 64;
 pub const MARIADB_WAIT_SECONDS: u64 = 30;
 pub const COMPRESSORS: [Compressor; 3] = [Compressor::Snappy, Compressor::Zstd, Compressor::Zlib];
 

@@ -25,6 +25,8 @@ pub enum Store {
 pub struct MariaDb {
     /// The most connections of each worker.
     pub connections: usize,
+    /// The most transactions that may be open.
+    pub transactions: usize,
     /// How long an operation waits for a connection.
     pub wait: Duration,
     pub gateway_name: Option<String>,
@@ -35,6 +37,7 @@ impl MariaDb {
         let wait_seconds = value(written.mariadb_wait_seconds.clone());
         MariaDb {
             connections: value(written.mariadb_connections.clone()).unwrap_or(defaults::MARIADB_CONNECTIONS),
+            transactions: value(written.mariadb_transactions.clone()).unwrap_or(defaults::MARIADB_TRANSACTIONS),
             wait: Duration::from_secs(wait_seconds.unwrap_or(defaults::MARIADB_WAIT_SECONDS)),
             gateway_name: value(written.gateway_name.clone()),
         }

@@ -91,6 +91,7 @@ fn mariadb_options(config: &Config, caches: &Caches) -> store_mariadb::Options {
         // The rows of one user's statement are not another's.
         results: caches.results.clone().filter(|_| !keeps_accounts),
         read_servers: None,
+        transactions_max: Some(config.mariadb.transactions),
         has_sql_clients: config.has_sql_clients(),
         feed: match config.oplog {
             ChangeLog::BinaryLog(start) => Some(start),

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use store::transaction::TRANSIENT;
 use tokio::sync::watch;
 
-/// Transactions that may be open. Each has a connection, and MariaDB allows 151 by default.
+/// The default for transactions that may be open. Each has a connection, and MariaDB allows 151 by
+/// default.
 const OPEN_MAX: usize = 64;
 
 /// Idle connections kept, and for how long.
@@ -21,6 +22,7 @@ const ROLLBACK_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(crate) struct SharedTransactions {
     open: AtomicUsize,
+    open_max: usize,
     idle: Mutex<Vec<IdleConnection>>,
     /// Rollbacks that have not been answered.
     rollbacks: watch::Sender<usize>,
@@ -34,17 +36,6 @@ struct IdleConnection {
     since: Instant,
 }
 
-impl Default for SharedTransactions {
-    fn default() -> SharedTransactions {
-        SharedTransactions {
-            open: AtomicUsize::new(0),
-            idle: Mutex::default(),
-            rollbacks: watch::Sender::new(0),
-            in_doubt: Mutex::default(),
-        }
-    }
-}
-
 /// The right to have a transaction open.
 pub(crate) struct Slot(Arc<SharedTransactions>);
 
@@ -55,11 +46,21 @@ impl Drop for Slot {
 }
 
 impl SharedTransactions {
+    pub fn new(open_max: Option<usize>) -> Arc<SharedTransactions> {
+        Arc::new(SharedTransactions {
+            open: AtomicUsize::new(0),
+            open_max: open_max.unwrap_or(OPEN_MAX),
+            idle: Mutex::default(),
+            rollbacks: watch::Sender::new(0),
+            in_doubt: Mutex::default(),
+        })
+    }
+
     /// Fails with 24 if too many transactions are open.
     pub fn take_slot(self: &Arc<Self>) -> Result<Slot> {
         let slot = Slot(self.clone());
-        if self.open.fetch_add(1, Ordering::AcqRel) >= OPEN_MAX {
-            let message = format!("Unable to begin a transaction: {OPEN_MAX} are open");
+        if self.open.fetch_add(1, Ordering::AcqRel) >= self.open_max {
+            let message = format!("Unable to begin a transaction: {} are open", self.open_max);
             return Err(Error::new(Code::LOCK_TIMEOUT, message).with_labels(&[TRANSIENT]));
         }
         Ok(slot)

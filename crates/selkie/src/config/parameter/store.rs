@@ -132,6 +132,18 @@ pub const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         section: "store",
+        name: "mariadb-transactions",
+        flag: None,
+        kind: "number from 1 to 10000",
+        default: "64",
+        example: "16",
+        about: "The most transactions of MongoDB clients that may be open at the same time. Each has a connection to \
+                the MariaDB server until its end, beside those of `mariadb-connections`. A further one fails with \
+                error 24 (LockTimeout), after which drivers repeat it.",
+        read: read!(mariadb_transactions, |raw| integer(raw, 1, 10_000).map(|n| n as usize)),
+    },
+    Parameter {
+        section: "store",
         name: "mariadb-wait-seconds",
         flag: None,
         kind: "seconds, from 1 to 86400",
