@@ -245,6 +245,7 @@ def outcome(connection, sql: str):
         return affected, cursor.lastrowid, names, found, cursor.warning_count
 
 
+@pytest.mark.timeout(300 + STATEMENTS // 10)
 def test_random_statements_reply_as_on_a_connection_of_their_own(gateway, replication):
     """Compares a session with one that is connected directly, while others take its connections."""
     for schema in ("direct", "shared"):
