@@ -57,7 +57,7 @@ const NO_LOG: &str = "Selkie, embedded, no log";
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub fn run(args: &StreamsArgs) -> Result<()> {
-    let sandbox = Sandbox::prepare(&args.servers.gateway)?;
+    let sandbox = Sandbox::prepare_with_log(&args.servers.gateway)?;
     let mut servers = Vec::new();
     if let Some(program) = &args.servers.mongod {
         servers.push(mongod_replica_set(program, sandbox.folder())?);

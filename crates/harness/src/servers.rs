@@ -36,8 +36,18 @@ pub struct Sandbox {
 impl Sandbox {
     /// Starts MariaDB if `args` names its program.
     pub fn prepare(args: &GatewayArgs) -> Result<Sandbox> {
+        Sandbox::prepare_with(args, &[])
+    }
+
+    /// As [`Sandbox::prepare`]. MariaDB has a binary log, as change streams need it.
+    pub fn prepare_with_log(args: &GatewayArgs) -> Result<Sandbox> {
+        Sandbox::prepare_with(args, &["--log-bin=log", "--server-id=1", "--binlog-format=ROW", "--sync-binlog=1"])
+    }
+
+    fn prepare_with(args: &GatewayArgs, options: &[&str]) -> Result<Sandbox> {
         let folder = tempfile::Builder::new().prefix("selkie-bench-").tempdir()?;
-        let mariadb = args.mariadbd.as_ref().map(|program| Mariadb::start(program, folder.path())).transpose()?;
+        let start = |program: &PathBuf| Mariadb::start(program, folder.path(), options);
+        let mariadb = args.mariadbd.as_ref().map(start).transpose()?;
         Ok(Sandbox { selkie: args.selkie_program()?, mariadb, folder })
     }
 

@@ -19,8 +19,8 @@ pub struct Mariadb {
 
 impl Mariadb {
     /// Creates a data directory with `mariadb-install-db` and starts `program` on it, with default
-    /// settings except for the size of packets.
-    pub fn start(program: &Path, folder: &Path) -> Result<Mariadb> {
+    /// settings except for the size of packets and `options`.
+    pub fn start(program: &Path, folder: &Path, options: &[&str]) -> Result<Mariadb> {
         let data = folder.join("mariadb");
         let datadir = format!("--datadir={}", data.display());
         // mariadbd runs as root only with this option.
@@ -44,7 +44,8 @@ impl Mariadb {
             "--bind-address=127.0.0.1",
             &port_option,
         ];
-        let process = ServerProcess::spawn("mariadbd", program, &arguments.map(OsStr::new), folder)?;
+        let arguments: Vec<&OsStr> = arguments.iter().chain(options).map(OsStr::new).collect();
+        let process = ServerProcess::spawn("mariadbd", program, &arguments, folder)?;
         let process = process.wait_until(|| UnixStream::connect(&socket).is_ok())?;
         Ok(Mariadb { process, socket, port })
     }
