@@ -34,7 +34,7 @@ pub(crate) use past::PastReaders;
 pub(crate) use shared::Feed;
 pub(crate) use start::started;
 
-use start::no_feed;
+use start::{no_feed, started_for_stream};
 
 use crate::store::MariaDbStore;
 use ::store::change_feed::history_lost;
@@ -70,7 +70,7 @@ impl ChangeFeed for MariaDbStore {
     fn current(&self) -> LocalBoxFuture<'_, Result<FeedPosition>> {
         Box::pin(async move {
             let feed = self.feed()?;
-            started(feed).await?;
+            started_for_stream(feed).await?;
             let end = self.log_end().await?;
             feed.reached(&end).await?;
             Ok(feed.latest())
@@ -103,7 +103,7 @@ impl ChangeFeed for MariaDbStore {
     fn read(&self, position: FeedPosition) -> LocalBoxFuture<'_, Result<Vec<Arc<FeedEntry>>>> {
         Box::pin(async move {
             let feed = self.feed()?;
-            started(feed).await?;
+            started_for_stream(feed).await?;
             if feed.has_lost(position) {
                 return Err(history_lost());
             }

@@ -10,7 +10,7 @@ use std::time::Duration;
 const START_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Starts the tail unless it runs, and waits until it has reached the end of the log. Fails with
-/// 40573 if the server keeps no suitable log.
+/// 72 if the server keeps no suitable log.
 pub(crate) async fn started(feed: &Arc<Feed>) -> Result<()> {
     if feed.is_running() {
         return Ok(());
@@ -19,11 +19,18 @@ pub(crate) async fn started(feed: &Arc<Feed>) -> Result<()> {
         tail::spawn(feed.clone(), stopped)?;
     }
     match tokio::time::timeout(START_TIMEOUT, feed.settled()).await {
-        Ok(TailState::Failed(error)) if error.code() == Code::INVALID_OPTIONS => Err(no_feed(error.message())),
         Ok(TailState::Failed(error)) => Err(error),
         Ok(_) => Ok(()),
         Err(_) => Err(late()),
     }
+}
+
+/// As [`started`], for a stream: fails with 40573 if the server keeps no suitable log.
+pub(super) async fn started_for_stream(feed: &Arc<Feed>) -> Result<()> {
+    started(feed).await.map_err(|error| match error.code() {
+        Code::INVALID_OPTIONS => no_feed(error.message()),
+        _ => error,
+    })
 }
 
 /// Returns error 40573 with the reason for which the store has no feed.
