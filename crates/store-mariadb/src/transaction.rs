@@ -38,6 +38,7 @@ const NO_SNAPSHOT_ISOLATION: &str = "SET SESSION innodb_snapshot_isolation = OFF
 /// Begins a transaction.
 pub(crate) async fn begin(store: &MariaDbStore) -> error::Result<Arc<dyn Transaction>> {
     store.prepare().await?;
+    crate::write::delete_old_records(store).await?;
     let slot = store.transactions.take_slot()?;
     store.transactions.wait_for_rollbacks().await;
     let role = store.role_for(&"a transaction")?;

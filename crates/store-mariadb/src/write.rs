@@ -40,14 +40,22 @@ pub(crate) async fn write(store: &MariaDbStore, batch: WriteBatch) -> error::Res
     interruption::until_stopped(|session| store.pool.kill_query(session), &progress, &interruption, work).await
 }
 
+/// Deletes the records of ended sessions, if that was not done for a while.
+pub(crate) async fn delete_old_records(store: &MariaDbStore) -> mariadb_client::Result<()> {
+    if store.cleaned_at.get().elapsed() > CLEAN_EVERY {
+        store.cleaned_at.set(Instant::now());
+        let mut lease = store.pool.lease_for_catalog().await?;
+        retry_record::delete_old(&mut lease).await?;
+    }
+    Ok(())
+}
+
 async fn execute(store: &MariaDbStore, batch: WriteBatch, interruption: Interruption) -> error::Result<BatchOutcome> {
     store.prepare().await?;
     let retryable = batch.retry.is_some();
     let mut record = BatchRecord::new(batch.retry, interruption);
-    if retryable && store.cleaned_at.get().elapsed() > CLEAN_EVERY {
-        store.cleaned_at.set(Instant::now());
-        let mut lease = store.pool.lease_for_catalog().await?;
-        retry_record::delete_old(&mut lease).await?;
+    if retryable {
+        delete_old_records(store).await?;
     }
     let rest = BatchOptions { ordered: batch.ordered, bypass_validation: batch.bypass_validation };
     let outcome = match batch.statements {
