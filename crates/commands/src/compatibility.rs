@@ -142,7 +142,7 @@ fn refused(error: &Error) -> String {
 
 fn stage(name: &str, context: &Context) -> String {
     if name == "$changeStream" {
-        return "on the embedded store: [change streams](change-streams.md)".to_owned();
+        return "[change streams](change-streams.md)".to_owned();
     }
     if source_stage::is_first_stage(name) {
         return IMPLEMENTED.to_owned();
