@@ -16,7 +16,7 @@
 //! A reader need not begin at the log's beginning to agree with others: it does so as soon as it
 //! has read an event with a later time than all before. Hence a position is found by its time:
 //! readers begin with the last file that was created before it. If there is none, entries behind
-//! the position may have been purged: 286. So has a position behind the end of
+//! the position may have been purged: 286.
 
 mod catalog_rows;
 mod checkpoint;
@@ -44,6 +44,10 @@ use futures_util::future::LocalBoxFuture;
 use mariadb_binlog::Gtid;
 use mariadb_client::Event;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// The pause between two looks at the server's clock.
+const CLOCK_PAUSE: Duration = Duration::from_millis(50);
 
 impl MariaDbStore {
     fn feed(&self) -> Result<&Arc<Feed>> {
@@ -52,13 +56,27 @@ impl MariaDbStore {
 
     /// Returns the end of the server's log.
     async fn log_end(&self) -> mariadb_client::Result<Vec<Gtid>> {
+        Ok(Gtid::parse_list(&self.ask("SELECT @@global.gtid_binlog_pos").await?)?)
+    }
+
+    /// Waits until the server's clock has passed a second.
+    async fn wait_for_end_of(&self, second: u32) -> mariadb_client::Result<()> {
+        let is_over = |now: &str| now.parse().is_ok_and(|now: u64| now > u64::from(second));
+        while !is_over(&self.ask("SELECT CAST(UNIX_TIMESTAMP() AS CHAR)").await?) {
+            tokio::time::sleep(CLOCK_PAUSE).await;
+        }
+        Ok(())
+    }
+
+    /// Returns the text that a query selects.
+    async fn ask(&self, query: &str) -> mariadb_client::Result<String> {
         let mut lease = self.pool.lease().await?;
-        lease.queue_execute(&"SELECT @@global.gtid_binlog_pos".into(), &[]);
+        lease.queue_execute(&query.into(), &[]);
         let mut text = String::new();
         while let Event::Row(range) = lease.next().await? {
             text = String::from_utf8_lossy(lease.row(range)?.next_bytes()?.unwrap_or_default()).into_owned();
         }
-        Ok(Gtid::parse_list(&text)?)
+        Ok(text)
     }
 }
 
@@ -73,6 +91,10 @@ impl ChangeFeed for MariaDbStore {
             started_for_stream(feed).await?;
             let end = self.log_end().await?;
             feed.reached(&end).await?;
+            // Entries of a new log that are logged later have later times.
+            if let Some(second) = feed.ambiguous_second() {
+                self.wait_for_end_of(second).await?;
+            }
             Ok(feed.latest())
         })
     }

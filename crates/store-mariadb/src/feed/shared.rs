@@ -39,6 +39,8 @@ pub(crate) struct Feed {
     checkpoints: Mutex<VecDeque<Checkpoint>>,
     /// Earlier positions belong to a log that this process has lost.
     valid_since: Mutex<FeedPosition>,
+    /// The log that replaced a lost one may have other entries up to this position.
+    ambiguous_until: Mutex<FeedPosition>,
     /// Ends the tail when dropped.
     stop: Mutex<Option<oneshot::Sender<()>>>,
 }
@@ -54,6 +56,7 @@ impl Feed {
             recent: RecentEntries::since(FeedPosition::default()).into(),
             checkpoints: Mutex::default(),
             valid_since: Mutex::default(),
+            ambiguous_until: Mutex::default(),
             stop: Mutex::default(),
         }
     }
@@ -129,25 +132,47 @@ impl Feed {
         self.latest.send_replace(position);
     }
 
-    /// Starts over: earlier positions belong to another log, or the log lacks changes.
+    /// Starts over: earlier positions belong to another log, or the log lacks changes. If the new
+    /// log has not reached the position of the old one, the feed continues behind that, so that all
+    /// streams learn of the loss.
     pub(super) fn lose(&self, position: FeedPosition) {
         locked(&self.checkpoints).clear();
         self.files.clear();
-        *locked(&self.valid_since) = position;
-        self.begin(position, RecentEntries::since(position));
+        let latest = self.latest();
+        let since = if position > latest { position } else { latest.next(latest.time) };
+        if since > position {
+            *locked(&self.ambiguous_until) = since;
+        }
+        *locked(&self.valid_since) = since;
+        self.begin(since, RecentEntries::since(since));
+    }
+
+    /// Returns the second that must have passed before a stream may begin at the latest position.
+    pub(super) fn ambiguous_second(&self) -> Option<u32> {
+        let until = *locked(&self.ambiguous_until);
+        (until != FeedPosition::default() && self.latest() <= until).then_some(until.time)
     }
 
     /// Adds entries that readers may see.
     pub(super) fn publish(&self, entries: Vec<FeedEntry>) {
         let Some(last) = entries.last().map(|entry| entry.position) else { return };
         locked(&self.recent).extend(entries);
-        self.latest.send_replace(last);
+        self.rise_to(last);
     }
 
     /// As [`Feed::publish`], of entries up to `last` that do not fit into memory.
     pub(super) fn skip(&self, last: FeedPosition) {
         *locked(&self.recent) = RecentEntries::since(last);
-        self.latest.send_replace(last);
+        self.rise_to(last);
+    }
+
+    /// Wakes the streams before `last`. The latest position never falls.
+    fn rise_to(&self, last: FeedPosition) {
+        self.latest.send_if_modified(|latest| {
+            let rises = *latest < last;
+            *latest = last.max(*latest);
+            rises
+        });
     }
 
     pub(super) fn add_checkpoint(&self, checkpoint: Checkpoint) {
