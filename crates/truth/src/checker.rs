@@ -20,6 +20,9 @@ use harness::sql_connection::SqlTarget;
 use harness::target::Target;
 use std::time::{Duration, Instant};
 
+/// The pause between two attempts to reach a server.
+const RECONNECT_PAUSE: Duration = Duration::from_millis(100);
+
 /// Documents per insert.
 const LOAD_BATCH: usize = 1000;
 
@@ -42,7 +45,7 @@ pub fn run(args: &TruthArgs) -> Result<()> {
     let RunResult { tally, failure } = driver::run_all(args, &addresses, sql.as_ref(), &model, stop);
     let elapsed = began.elapsed();
     // The result is printed even if the servers are gone.
-    let after = CacheStatistics::of(&addresses);
+    let after = statistics_at_end(&addresses, Duration::from_secs(args.reconnect_seconds));
     report(&tally, elapsed, after.as_ref().ok().map(|after| (&before, after)));
     if let Some(failure) = failure {
         return Err(failure.context(format!("ended early, with {} wrong replies", tally.violation_count)));
@@ -51,6 +54,18 @@ pub fn run(args: &TruthArgs) -> Result<()> {
         bail!("{} replies were wrong", tally.violation_count);
     }
     after.context("reading the statistics of the cache").map(|_| ())
+}
+
+/// Reads the statistics of the servers, which may be starting again.
+fn statistics_at_end(addresses: &[Address], patience: Duration) -> Result<CacheStatistics> {
+    let deadline = Instant::now() + patience;
+    loop {
+        let statistics = CacheStatistics::of(addresses);
+        if statistics.is_ok() || Instant::now() >= deadline {
+            return statistics;
+        }
+        std::thread::sleep(RECONNECT_PAUSE);
+    }
 }
 
 /// Returns the version of a document at the start: 1, and for renamed collections the last step of
