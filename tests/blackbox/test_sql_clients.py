@@ -454,12 +454,6 @@ def test_rules_for_sql_clients(store, tmp_path):
         gateway.remove()
 
 
-def test_files_of_the_client_are_not_requested(gateway, tmp_path):
-    (tmp_path / "file").write_text("1\n")
-    with gateway.connect(local_infile=True) as session, pytest.raises(pymysql.err.MySQLError):
-        rows(session, f"LOAD DATA LOCAL INFILE '{tmp_path / 'file'}' INTO TABLE t")
-
-
 def test_the_command_line_client(gateway):
     script = """
         PREPARE s FROM 'UPDATE t SET n = ? WHERE id = 1'; SET @n = 11; EXECUTE s USING @n;
