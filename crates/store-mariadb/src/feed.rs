@@ -46,7 +46,7 @@ use mariadb_client::Event;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The pause between two looks at the server's clock.
+/// The pause between two readings of the server's clock.
 const CLOCK_PAUSE: Duration = Duration::from_millis(50);
 
 impl MariaDbStore {
