@@ -125,7 +125,7 @@ impl ServerUnderTest {
                 true => 0..accounts,
                 false => args.accounts * number as u64..args.accounts * (number as u64 + 1),
             };
-            let client = Client::connect(&target.address, number as u64, own)?;
+            let client = Client::connect(&target.address, (number as u64) << 32 | connections as u64, own)?;
             epoll::add(&epoll, &client.connection, epoll::EventData::new_u64(number as u64), epoll::EventFlags::IN)?;
             clients.push(client);
         }
@@ -209,11 +209,12 @@ enum Step {
 }
 
 impl Client {
-    fn connect(address: &Address, number: u64, accounts: std::ops::Range<u64>) -> Result<Client> {
-        let mut random = SplitMix(number + 1);
+    /// `seed`: a number that no other client of the server has had.
+    fn connect(address: &Address, seed: u64, accounts: std::ops::Range<u64>) -> Result<Client> {
+        let mut random = SplitMix(seed);
         let mut id = [0; 16];
         id[..8].copy_from_slice(&random.below(u64::MAX).to_le_bytes());
-        id[8..].copy_from_slice(&number.to_le_bytes());
+        id[8..].copy_from_slice(&seed.to_le_bytes());
         Ok(Client {
             connection: Connection::open_with_handshake(address)?,
             session: doc! { "id": Value::Binary { subtype: 4, bytes: &id } },
