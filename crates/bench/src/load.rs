@@ -3,7 +3,7 @@
 
 use crate::closed_loop::{ClosedLoop, Workload};
 use crate::dataset::{car, load_cars};
-use crate::round_robin::order_of_turn;
+use crate::round_robin::in_turns;
 use anyhow::{Context, Result, bail};
 use document::{DocBuf, Value, doc};
 use harness::connection::Connection;
@@ -81,12 +81,7 @@ pub fn measure(targets: &[Target], args: &LoadArgs, work: Work, connections: usi
         .map(|target| ServerUnderTest::prepare(target, args, work, connections).with_context(|| target.name.clone()))
         .collect::<Result<Vec<_>>>()?;
     let turn = Duration::from_secs_f64(args.seconds / f64::from(args.rounds));
-    for round in 0..args.rounds as usize {
-        for index in order_of_turn(round, servers.len()) {
-            let server = &mut servers[index];
-            server.run(turn).with_context(|| server.target.name.clone())?;
-        }
-    }
+    in_turns(args.rounds, &mut servers, |server| server.run(turn).with_context(|| server.target.name.clone()))?;
     let plural = if connections == 1 { "" } else { "s" };
     let name = format!("{}, {connections} connection{plural}", work.name(args));
     Ok(servers.iter().map(|server| server.samples.row(&name, &server.target, true)).collect())

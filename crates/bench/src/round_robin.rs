@@ -1,5 +1,7 @@
 //! Servers are measured in turns, so that a disturbance of the machine affects all of them.
 
+use anyhow::Result;
+
 /// The length of a turn. The first requests of a turn find the processor's caches full of the other
 /// servers' data. That is part of the result if turns are short, and does not happen to a server
 /// that runs alone.
@@ -29,6 +31,16 @@ impl Default for RoundRobinArgs {
 /// so that none always follows the same other one.
 pub fn order_of_turn(turn: usize, servers: usize) -> impl Iterator<Item = usize> {
     (0..servers).map(move |index| (turn + index) % servers)
+}
+
+/// Calls `run` for each server, in the order of each of `rounds` turns.
+pub fn in_turns<S>(rounds: u32, servers: &mut [S], mut run: impl FnMut(&mut S) -> Result<()>) -> Result<()> {
+    for round in 0..rounds as usize {
+        for index in order_of_turn(round, servers.len()) {
+            run(&mut servers[index])?;
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

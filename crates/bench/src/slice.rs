@@ -2,7 +2,7 @@
 //! each acknowledged from the disk (`j: true`). Starts the servers and measures them in turns.
 
 use crate::closed_loop::{ClosedLoop, Workload};
-use crate::round_robin::order_of_turn;
+use crate::round_robin::in_turns;
 use anyhow::{Context, Result, bail};
 use document::{ArrayWriter, Doc, DocBuf, Value, ValueBuf, doc};
 use harness::connection::Connection;
@@ -74,12 +74,7 @@ fn measure(args: &SliceArgs, posts: u64, targets: &[Target]) -> Result<Vec<Row>>
         .map(|target| ServerUnderTest::prepare(target, posts, args.connections).with_context(|| target.name.clone()))
         .collect::<Result<Vec<_>>>()?;
     let turn = Duration::from_secs_f64(args.seconds / f64::from(args.rounds));
-    for round in 0..args.rounds as usize {
-        for index in order_of_turn(round, servers.len()) {
-            let server = &mut servers[index];
-            server.run(turn).with_context(|| server.target.name.clone())?;
-        }
-    }
+    in_turns(args.rounds, &mut servers, |server| server.run(turn).with_context(|| server.target.name.clone()))?;
     let plural = if posts == 1 { "" } else { "s" };
     let measure = format!("push to {posts} post{plural}, {} connections", args.connections);
     let row = |server: &ServerUnderTest| {

@@ -4,7 +4,7 @@
 mod follower;
 
 use crate::closed_loop::{ClosedLoop, Workload};
-use crate::round_robin::order_of_turn;
+use crate::round_robin::in_turns;
 use anyhow::{Context, Result, bail};
 use document::{Value, doc};
 use follower::{Crowd, Follower};
@@ -81,23 +81,17 @@ pub fn run(args: &StreamsArgs) -> Result<()> {
 
 /// Measures the time from sending an insert to the arrival of its event.
 fn arrivals(args: &StreamsArgs, targets: &[Target]) -> Result<Vec<Row>> {
-    let mut measured = Vec::with_capacity(targets.len());
+    let mut measured = unmeasured(targets)?;
     for target in targets {
-        let mut connection = Connection::open_with_handshake(&target.address)?;
-        connection.drop_collection(COLLECTION)?;
-        connection.run(doc! { "create": COLLECTION })?;
-        measured.push(Samples::new()?);
+        new_collection(target)?;
     }
-    for round in 0..args.rounds as usize {
-        for index in order_of_turn(round, targets.len()) {
-            let (target, samples) = (&targets[index], &mut measured[index]);
-            let started = Stopwatch::start(target);
-            arrivals_of_turn(args, target, samples).with_context(|| target.name.clone())?;
-            samples.stop(target, started);
-        }
-    }
-    let rows = measured.iter().zip(targets);
-    Ok(rows.map(|(samples, target)| samples.row("arrival of an event", target, false)).collect())
+    in_turns(args.rounds, &mut measured, |(target, samples)| {
+        let started = Stopwatch::start(target);
+        arrivals_of_turn(args, target, samples).with_context(|| target.name.clone())?;
+        samples.stop(target, started);
+        Ok(())
+    })?;
+    Ok(measured.iter().map(|(target, samples)| samples.row("arrival of an event", target, false)).collect())
 }
 
 fn arrivals_of_turn(args: &StreamsArgs, target: &Target, samples: &mut Samples) -> Result<()> {
@@ -136,23 +130,30 @@ fn arrivals_of_turn(args: &StreamsArgs, target: &Target, samples: &mut Samples) 
 
 /// Measures inserts while `streams` are open, of which each sees its share of the events.
 fn inserts(args: &StreamsArgs, streams: usize, targets: &[Target]) -> Result<Vec<Row>> {
-    let mut measured: Vec<Samples> = targets.iter().map(|_| Samples::new()).collect::<Result<_>>()?;
+    let mut measured = unmeasured(targets)?;
     let turn = Duration::from_secs_f64(args.seconds / f64::from(args.rounds));
-    for round in 0..args.rounds as usize {
-        for index in order_of_turn(round, targets.len()) {
-            let (target, samples) = (&targets[index], &mut measured[index]);
-            inserts_of_turn(target, streams, turn, samples).with_context(|| target.name.clone())?;
-        }
-    }
+    in_turns(args.rounds, &mut measured, |(target, samples)| {
+        inserts_of_turn(target, streams, turn, samples).with_context(|| target.name.clone())
+    })?;
     let plural = if streams == 1 { "" } else { "s" };
     let measure = format!("insert, {streams} stream{plural}");
-    Ok(measured.iter().zip(targets).map(|(samples, target)| samples.row(&measure, target, true)).collect())
+    Ok(measured.iter().map(|(target, samples)| samples.row(&measure, target, true)).collect())
+}
+
+/// Returns each server with samples that are empty.
+fn unmeasured(targets: &[Target]) -> Result<Vec<(&Target, Samples)>> {
+    targets.iter().map(|target| Ok((target, Samples::new()?))).collect()
+}
+
+/// Replaces the collection by an empty one.
+fn new_collection(target: &Target) -> Result<()> {
+    let mut connection = Connection::open_with_handshake(&target.address)?;
+    connection.drop_collection(COLLECTION)?;
+    connection.run(doc! { "create": COLLECTION }).map(drop)
 }
 
 fn inserts_of_turn(target: &Target, streams: usize, time: Duration, samples: &mut Samples) -> Result<()> {
-    let mut connection = Connection::open_with_handshake(&target.address)?;
-    connection.drop_collection(COLLECTION)?;
-    connection.run(doc! { "create": COLLECTION })?;
+    new_collection(target)?;
     let crowd = Crowd::open(&target.address, COLLECTION, streams)?;
     let mut closed_loop = ClosedLoop::connect(&target.address, 1)?;
     let mut inserts = Inserts { message: insert(MARKER), next: 0 };

@@ -4,7 +4,7 @@
 //! A transfer is what drivers send for `withTransaction`: two updates and a commit, each in a
 //! round trip of its own, and the whole again after a `TransientTransactionError`.
 
-use crate::round_robin::order_of_turn;
+use crate::round_robin::in_turns;
 use anyhow::{Context, Result, bail};
 use document::{Doc, DocBuf, Value, array, doc};
 use harness::address::Address;
@@ -80,12 +80,7 @@ fn measure(args: &TransfersArgs, connections: usize, targets: &[Target]) -> Resu
         .map(|target| ServerUnderTest::prepare(target, args, connections).with_context(|| target.name.clone()))
         .collect::<Result<Vec<_>>>()?;
     let turn = Duration::from_secs_f64(args.seconds / f64::from(args.rounds));
-    for round in 0..args.rounds as usize {
-        for index in order_of_turn(round, servers.len()) {
-            let server = &mut servers[index];
-            server.run(turn).with_context(|| server.target.name.clone())?;
-        }
-    }
+    in_turns(args.rounds, &mut servers, |server| server.run(turn).with_context(|| server.target.name.clone()))?;
     let plural = if connections == 1 { "" } else { "s" };
     servers
         .iter()
