@@ -10,7 +10,7 @@ use crate::transaction::inside::Inside;
 use crate::transaction::pinned_lease::DocumentsLease;
 use ::store::{Identity, Namespace, identity, read_preference};
 use error::{Code, Error};
-use mariadb_client::{Lease, LookupRow, Result};
+use mariadb_client::{Event, Lease, LookupRow, Result};
 use mariadb_wire::Param;
 use std::fmt;
 use std::sync::Arc;
@@ -76,16 +76,30 @@ impl MariaDbStore {
         sql: &Arc<str>,
         params: &[Param<'_>],
     ) -> Result<Option<LookupRow>> {
-        if let Some(inside) = self.inside_for(namespace) {
-            return inside.look_up(namespace, sql, params).await;
-        }
-        if read_preference::is_elsewhere() {
-            return self.look_up_elsewhere(namespace, sql, params).await;
+        if self.inside_for(namespace).is_some() || read_preference::is_elsewhere() {
+            return self.look_up_on_lease(namespace, sql, params).await;
         }
         match (self.documents_role(namespace)?, &self.documents_connection) {
             (Some(role), Some(connection)) => connection.lookup_under(&role, sql, params).await,
             _ => self.shared_connection.lookup(sql, params).await,
         }
+    }
+
+    /// As [`MariaDbStore::look_up_document`], on a connection of the operation's own.
+    async fn look_up_on_lease(
+        &self,
+        namespace: &Namespace,
+        sql: &Arc<str>,
+        params: &[Param<'_>],
+    ) -> Result<Option<LookupRow>> {
+        let mut lease = self.lease_documents(namespace).await?;
+        lease.queue_execute(sql, params);
+        let mut found = None;
+        while let Event::Row(range) = lease.next().await? {
+            let (payload, types) = lease.raw_row(range);
+            found = Some((payload.to_vec(), types.clone()));
+        }
+        Ok(found)
     }
 
     /// As [`MariaDbStore::look_up_document`]; waits for locks.
@@ -95,11 +109,8 @@ impl MariaDbStore {
         sql: &Arc<str>,
         params: &[Param<'_>],
     ) -> Result<Option<LookupRow>> {
-        if let Some(inside) = self.inside_for(namespace) {
-            return inside.look_up(namespace, sql, params).await;
-        }
-        if read_preference::is_elsewhere() {
-            return self.look_up_elsewhere(namespace, sql, params).await;
+        if self.inside_for(namespace).is_some() || read_preference::is_elsewhere() {
+            return self.look_up_on_lease(namespace, sql, params).await;
         }
         match (self.documents_role(namespace)?, &self.documents_connection) {
             (Some(role), Some(connection)) => connection.lookup_waiting(Some(&role), namespace, sql, params).await,

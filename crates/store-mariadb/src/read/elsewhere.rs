@@ -6,7 +6,7 @@ use crate::read_pools::ReadPools;
 use crate::read_servers::{CausalReads, ReadServer};
 use crate::store::MariaDbStore;
 use ::store::{Namespace, ReadMode, ReadPreference, read_preference};
-use mariadb_client::{Event, Failure, Lease, LookupRow, Result, ServerLocation, ServerUrl};
+use mariadb_client::{Event, Failure, Lease, Result, ServerLocation, ServerUrl};
 use mariadb_wire::Param;
 use std::sync::Arc;
 
@@ -114,23 +114,6 @@ impl MariaDbStore {
         let Some((payload, types)) = row else { return Ok(None) };
         let mut row = mariadb_wire::row::BinaryRow::new(&payload, &types)?;
         Ok(row.next_bytes()?.map(|text| String::from_utf8_lossy(text).into_owned()))
-    }
-
-    /// Executes a statement that returns one row at most, where the running operation reads.
-    pub async fn look_up_elsewhere(
-        &self,
-        namespace: &Namespace,
-        sql: &Arc<str>,
-        params: &[Param<'_>],
-    ) -> Result<Option<LookupRow>> {
-        let mut lease = self.lease_documents(namespace).await?;
-        lease.queue_execute(sql, params);
-        let mut found = None;
-        while let Event::Row(range) = lease.next().await? {
-            let (payload, types) = lease.raw_row(range);
-            found = Some((payload.to_vec(), types.clone()));
-        }
-        Ok(found)
     }
 
     /// Lends a connection for definitions and estimates: to the primary, or while there is none, to

@@ -2,8 +2,7 @@
 
 use crate::transaction::pinned_lease::PinnedLease;
 use crate::transaction::state::{self, MariaDbTransaction};
-use mariadb_client::{Event, Failure, LookupRow, Result};
-use mariadb_wire::Param;
+use mariadb_client::{Failure, Result};
 use std::sync::Arc;
 use store::transaction::aborted;
 use store::{Changes, Namespace, Transaction};
@@ -30,23 +29,6 @@ impl Inside {
         if let Ok(transaction) = self.state() {
             describe(&mut transaction.uses().changes);
         }
-    }
-
-    /// Executes a statement that returns one document at most.
-    pub async fn look_up(
-        &self,
-        namespace: &Namespace,
-        sql: &Arc<str>,
-        params: &[Param<'_>],
-    ) -> Result<Option<LookupRow>> {
-        let mut lease = self.lease_for(namespace).await?;
-        lease.queue_execute(sql, params);
-        let mut found = None;
-        while let Event::Row(range) = lease.next().await? {
-            let (payload, types) = lease.raw_row(range);
-            found = Some((payload.to_vec(), types.clone()));
-        }
-        Ok(found)
     }
 
     /// Notes that a collection was created for the transaction. Its table is younger than the
