@@ -187,7 +187,7 @@ def test_mongodb_passes(tmp_path, database_name):
 
 @pytest.mark.selkie_only
 def test_the_proxy_alone_passes(replica_set, database_name, tmp_path):
-    with misbehaviour.Proxy(replica_set.port, misbehaviour.Misbehaviour()) as proxy:
+    with misbehaviour.MisbehavingProxy(replica_set.port, misbehaviour.Misbehaviour()) as proxy:
         verdict = check(replica_set, database_name, tmp_path, 0, [restarted(replica_set)], proxy, seconds=2)
     assert verdict.returncode == 0, verdict.stdout
 
@@ -215,7 +215,7 @@ def test_planted_bugs_are_found(replica_set, database_name, tmp_path, planted):
     end, seed = time.monotonic() + PATIENCE_S, 0
     while time.monotonic() < end:
         behaviour = planted()
-        with misbehaviour.Proxy(replica_set.port, behaviour) as proxy:
+        with misbehaviour.MisbehavingProxy(replica_set.port, behaviour) as proxy:
             kills = [restarted(replica_set)] if is_killed else []
             verdict = check(replica_set, database_name, tmp_path, seed, kills, proxy, seconds=2, **options)
         assert behaviour.planted

@@ -9,7 +9,7 @@ from collections import defaultdict
 
 import bson
 
-from support.proxy import read_message
+from support.proxy import Proxy, read_message
 from support.wire import OP_MSG, op_msg, reply_document
 
 
@@ -31,28 +31,12 @@ class Misbehaviour:
         return read_message(server)
 
 
-class Proxy:
+class MisbehavingProxy(Proxy):
     """Serves clients that connect with `directConnection` and poll for the server's state."""
 
     def __init__(self, port: int, misbehaviour: Misbehaviour):
-        self.server, self.misbehaviour = ("127.0.0.1", port), misbehaviour
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.listener.close()
-
-    def accept(self):
-        while True:
-            try:
-                client, _ = self.listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self.serve, args=(client,), daemon=True).start()
+        self.misbehaviour = misbehaviour
+        super().__init__(port)
 
     def serve(self, client: socket.socket):
         try:

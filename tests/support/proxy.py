@@ -7,14 +7,11 @@ import threading
 from collections.abc import Callable
 
 
-class BreakingProxy:
-    """Forwards messages. A reply for which `swallow(request)` is true is not passed on: the
-    connection to the client breaks instead, after the server has carried the request out."""
+class Proxy:
+    """Listens beside a server. Subclasses serve the clients, each on a thread of its own."""
 
-    def __init__(self, port: int, swallow: Callable[[bytes], bool]):
+    def __init__(self, port: int):
         self.server = ("127.0.0.1", port)
-        self.swallow = swallow
-        self.swallowed = 0
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self.accept, daemon=True).start()
@@ -28,10 +25,23 @@ class BreakingProxy:
     def accept(self):
         while True:
             try:
-                (client, _) = self.listener.accept()
+                client, _ = self.listener.accept()
             except OSError:
                 return
             threading.Thread(target=self.serve, args=(client,), daemon=True).start()
+
+    def serve(self, client: socket.socket):
+        raise NotImplementedError
+
+
+class BreakingProxy(Proxy):
+    """Forwards messages. A reply for which `swallow(request)` is true is not passed on: the
+    connection to the client breaks instead, after the server has carried the request out."""
+
+    def __init__(self, port: int, swallow: Callable[[bytes], bool]):
+        self.swallow = swallow
+        self.swallowed = 0
+        super().__init__(port)
 
     def serve(self, client: socket.socket):
         """Request, reply, request, reply: drivers do not have two requests under way on one
@@ -68,32 +78,23 @@ def receive(connection: socket.socket, count: int) -> bytes:
     return bytes(data)
 
 
-class ReplacingProxy:
+class ReplacingProxy(Proxy):
     """Forwards bytes, and replaces a text of the client's by another one of the same length."""
 
     def __init__(self, port: int, text: bytes, replacement: bytes):
         assert len(text) == len(replacement)
-        self.server, self.text, self.replacement = ("127.0.0.1", port), text, replacement
+        self.text, self.replacement = text, replacement
         self.replaced = 0
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self.accept, daemon=True).start()
+        super().__init__(port)
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.listener.close()
-
-    def accept(self):
-        while True:
-            try:
-                client, _ = self.listener.accept()
-                server = socket.create_connection(self.server)
-            except OSError:
-                return
-            for ends in ((client, server, self.replace), (server, client, lambda data: data)):
-                threading.Thread(target=self.forward, args=ends, daemon=True).start()
+    def serve(self, client: socket.socket):
+        try:
+            server = socket.create_connection(self.server)
+        except OSError:
+            client.close()
+            return
+        for ends in ((client, server, self.replace), (server, client, lambda data: data)):
+            threading.Thread(target=self.forward, args=ends, daemon=True).start()
 
     def replace(self, data: bytes) -> bytes:
         self.replaced += data.count(self.text)
