@@ -1,9 +1,11 @@
 """Transactions of several statements on MariaDB, where they differ from the other store."""
 
+import bson
 import pytest
 from pymongo.errors import OperationFailure
 
 from support.selkie import SelkieServer
+from support.wire import Wire
 
 pytestmark = [pytest.mark.selkie_only, pytest.mark.mariadb_only]
 
@@ -119,3 +121,36 @@ def test_changes_by_sql_are_conflicts(selkie, mariadb, database_name):
         session.abort_transaction()
         assert [document["x"] for document in things.find(sort=[("_id", 1)])] == [5, 0]
         client.drop_database(database_name)
+
+
+def commit(wire: Wire, session, number: int):
+    """Commits a transaction of another client's session; returns the error's code."""
+    numbers = {"lsid": session.session_id, "txnNumber": bson.Int64(number), "autocommit": False}
+    return wire.run({"commitTransaction": 1, **numbers, "$db": "admin"}).get("code")
+
+
+def test_a_commit_at_another_gateway_tells_the_truth(selkie, own_server, mariadb, database_name):
+    """A driver sends it there when the first gateway was killed. If the reply is 251, the
+    transaction is never committed, even if the first gateway still runs."""
+    second = own_server("--gateway-name", "second", mariadb=mariadb)
+    with selkie.client() as one, Wire(second.port) as other, one.start_session() as session:
+        collection = one[database_name].c
+        collection.insert_one({"_id": 0})
+        session.start_transaction()
+        collection.insert_one({"_id": 1}, session=session)
+        session.commit_transaction()
+        first = session._server_session.transaction_id
+        assert [commit(other, session, number) for number in (first, first)] == [None, None]
+        session.start_transaction()
+        collection.insert_one({"_id": 2}, session=session)
+        assert commit(other, session, first + 1) == 251
+        with pytest.raises(OperationFailure) as error:
+            session.commit_transaction()
+        assert error.value.code == 251
+        assert [document["_id"] for document in collection.find()] == [0, 1]
+        # The second gateway knows the session by now.
+        session.start_transaction()
+        collection.insert_one({"_id": 3}, session=session)
+        session.commit_transaction()
+        assert commit(other, session, first + 2) is None
+        assert commit(other, session, first + 1) == 225

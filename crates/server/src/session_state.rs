@@ -63,6 +63,11 @@ impl SessionState {
         })
     }
 
+    /// Returns whether the session has used this number or a later one here.
+    pub fn has_reached(&self, number: i64) -> bool {
+        number <= self.number
+    }
+
     pub fn is_in_progress(&self, number: i64) -> bool {
         self.number == number && self.last == LastUse::InProgress
     }

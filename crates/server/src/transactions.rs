@@ -106,23 +106,31 @@ impl Transactions {
     }
 
     /// Returns the lock that a session's statement must hold while it runs; `None` if the session
-    /// is unknown, and its record must be read first.
-    pub fn turn(&self, id: &LogicalSessionId) -> Option<Arc<tokio::sync::Mutex<()>>> {
-        self.lock().get(id).filter(|entry| !entry.is_in_doubt).map(|entry| entry.turn.clone())
+    /// is unknown, and its record must be read first. So must it if the statement commits the
+    /// transaction `commits`, which began at another gateway.
+    pub fn turn(&self, id: &LogicalSessionId, commits: Option<i64>) -> Option<Arc<tokio::sync::Mutex<()>>> {
+        let is_known =
+            |entry: &&Entry| !entry.is_in_doubt && commits.is_none_or(|number| entry.state.has_reached(number));
+        self.lock().get(id).filter(is_known).map(|entry| entry.turn.clone())
     }
 
-    /// Adds a session of which the store has this record, unless it is known.
-    pub fn add(&self, id: LogicalSessionId, recorded: Option<RecordedWrite>, now_ms: i64) {
+    /// Adds a session of which the store has this record, unless as much is known of it. Returns
+    /// the lock for its statements.
+    pub fn add(
+        &self,
+        id: LogicalSessionId,
+        recorded: Option<RecordedWrite>,
+        now_ms: i64,
+    ) -> Arc<tokio::sync::Mutex<()>> {
         self.are_used.store(true, Relaxed);
         let mut sessions = self.lock();
-        let entry = sessions.entry(id).or_insert_with(|| Entry {
-            state: SessionState::recorded(recorded),
-            last_use_ms: now_ms,
-            ..Entry::default()
-        });
-        if std::mem::take(&mut entry.is_in_doubt) {
+        let entry = sessions.entry(id).or_insert_with(|| Entry { last_use_ms: now_ms, ..Entry::default() });
+        let is_later = recorded.is_some_and(|write| !entry.state.has_reached(write.txn_number));
+        if std::mem::take(&mut entry.is_in_doubt) || is_later {
             entry.state = SessionState::recorded(recorded);
+            self.discard(entry.open.take());
         }
+        entry.turn.clone()
     }
 
     /// Records that only the store knows whether a transaction was committed: its record is read

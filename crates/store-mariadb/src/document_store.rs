@@ -187,8 +187,12 @@ impl DocumentStore for MariaDbStore {
         })
     }
 
-    fn recorded_write(&self, session: [u8; 16]) -> LocalBoxFuture<'_, error::Result<Option<RecordedWrite>>> {
-        mapped(outcome::recorded(self, session))
+    fn recorded_write(
+        &self,
+        session: [u8; 16],
+        commits: Option<i64>,
+    ) -> LocalBoxFuture<'_, error::Result<Option<RecordedWrite>>> {
+        mapped(outcome::recorded(self, session, commits))
     }
 
     fn change_feed(&self) -> Option<&dyn ChangeFeed> {

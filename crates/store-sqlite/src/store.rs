@@ -199,7 +199,8 @@ impl DocumentStore for SqliteStore {
         Box::pin(self.commit(transaction, key, journal))
     }
 
-    fn recorded_write(&self, session: [u8; 16]) -> LocalBoxFuture<'_, Result<Option<RecordedWrite>>> {
+    /// No other process commits to the file.
+    fn recorded_write(&self, session: [u8; 16], _: Option<i64>) -> LocalBoxFuture<'_, Result<Option<RecordedWrite>>> {
         let reading = self.read_connection();
         let recorded = reading.and_then(|reading| Ok(write::retry::recorded_write(reading.connection(), session)?));
         Box::pin(std::future::ready(recorded))

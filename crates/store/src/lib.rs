@@ -242,9 +242,15 @@ pub trait DocumentStore {
         Box::pin(std::future::ready(Err(transaction::unsupported())))
     }
 
-    /// Returns the recorded write of a session ([`RetryKey::session`]), if there is one.
-    fn recorded_write(&self, session: [u8; 16]) -> LocalBoxFuture<'_, Result<Option<RecordedWrite>>> {
-        let _ = session;
+    /// Returns the recorded write of a session ([`RetryKey::session`]), if there is one. `commits`:
+    /// the number of a transaction that another process may still be committing. Unless it is
+    /// recorded as committed now, it never will be.
+    fn recorded_write(
+        &self,
+        session: [u8; 16],
+        commits: Option<i64>,
+    ) -> LocalBoxFuture<'_, Result<Option<RecordedWrite>>> {
+        let _ = (session, commits);
         Box::pin(std::future::ready(Ok(None)))
     }
 

@@ -42,10 +42,10 @@ pub(super) async fn run<'a>(
     let (Some(id), Some(number)) = (call.envelope.session, call.envelope.txn_number) else {
         return Err(Error::internal("a transaction without a session"));
     };
-    let turn = turn(call, id).await?;
+    let role = transactions::role(call.spec, &call.envelope);
+    let turn = turn(call, id, (role == StatementRole::Commit).then_some(number)).await?;
     let turn = call.operation.run_interruptible(async { Ok(turn.lock_owned().await) }).await?;
     let registry = &worker.server.transactions;
-    let role = transactions::role(call.spec, &call.envelope);
     let step = registry.statement(&id, number, role, call.steady_ms)?;
     let mut attempt = Attempt { server: &worker.server, id, number, succeeded: false };
     match (role, step) {
@@ -117,16 +117,15 @@ async fn commit(
 }
 
 /// Returns the lock for the turns of a session's statements. Reads the session's record if it is
-/// the first statement since the process began.
-async fn turn(call: &Call<'_>, id: LogicalSessionId) -> Result<Arc<tokio::sync::Mutex<()>>> {
+/// the first statement since the process began, or if it commits a transaction (`commits`) that is
+/// unknown here.
+async fn turn(call: &Call<'_>, id: LogicalSessionId, commits: Option<i64>) -> Result<Arc<tokio::sync::Mutex<()>>> {
     let registry = &call.worker.server.transactions;
-    loop {
-        if let Some(turn) = registry.turn(&id) {
-            return Ok(turn);
-        }
-        let recorded = call.worker.store.recorded_write(id.retry_id()).await?;
-        registry.add(id, recorded, call.steady_ms);
+    if let Some(turn) = registry.turn(&id, commits) {
+        return Ok(turn);
     }
+    let recorded = call.worker.store.recorded_write(id.retry_id(), commits).await?;
+    Ok(registry.add(id, recorded, call.steady_ms))
 }
 
 /// Aborts the transaction when it is dropped, unless its statement has succeeded.

@@ -3,7 +3,8 @@
 //! The record is a row of `selkie.retryable_writes`, as that of a retryable write. If the
 //! connection is lost before the commit is answered, the outcome is asked for by inserting the
 //! opposite one: that waits for a commit in progress, is refused if the transaction was committed,
-//! and otherwise prevents that it ever is.
+//! and otherwise prevents that it ever is. The same is done for a transaction of another gateway,
+//! which may have been killed while MariaDB commits.
 
 use crate::catalog::own_schema;
 use crate::store::MariaDbStore;
@@ -95,13 +96,18 @@ async fn ask(store: &MariaDbStore, key: &RetryKey) -> Result<bool> {
     }
 }
 
-/// Returns the recorded write of a session.
-pub(crate) async fn recorded(store: &MariaDbStore, session: [u8; 16]) -> Result<Option<RecordedWrite>> {
+/// Returns the recorded write of a session. `commits`: as in
+/// [`store::DocumentStore::recorded_write`].
+pub(crate) async fn recorded(
+    store: &MariaDbStore,
+    session: [u8; 16],
+    commits: Option<i64>,
+) -> Result<Option<RecordedWrite>> {
     let doubtful = {
         let in_doubt = store.transactions.in_doubt.lock().unwrap_or_else(PoisonError::into_inner);
         in_doubt.get(&session).copied()
     };
-    if let Some(txn_number) = doubtful {
+    if let Some(txn_number) = doubtful.max(commits) {
         ask(store, &RetryKey { session, txn_number }).await?;
         store.transactions.in_doubt.lock().unwrap_or_else(PoisonError::into_inner).remove(&session);
     }

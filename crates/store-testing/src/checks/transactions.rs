@@ -110,7 +110,7 @@ fn a_commit_makes_all_writes_visible(suite: &Suite) {
     open.commit(7).unwrap();
     assert_eq!(suite.scan(&large).len(), 3);
     assert_eq!(suite.documents_and_bytes().0, 4);
-    let recorded = suite.run(suite.store.recorded_write(key(suite, 7).session)).unwrap();
+    let recorded = suite.run(suite.store.recorded_write(key(suite, 7).session, Some(7))).unwrap();
     assert_eq!(recorded, Some(RecordedWrite { txn_number: 7, is_transaction: true }));
     suite.assert_valid();
 }
