@@ -10,7 +10,7 @@ import pytest
 from bson import Binary
 from pymongo.errors import OperationFailure, PyMongoError
 
-from support import scram
+from support import logs, scram
 from support.authority import CLIENT_USE, Authority
 from support.scram import ScramClient
 from support.selkie import SelkieServer, run
@@ -22,8 +22,8 @@ pytestmark = pytest.mark.selkie_only
 
 def events(path, *kinds: str) -> list[dict]:
     """Returns the entries of these kinds, or all but the metadata of clients."""
-    entries = [json.loads(line) for line in path.read_text().splitlines()]
-    return [entry for entry in entries if (entry["atype"] in kinds if kinds else entry["atype"] != "clientMetadata")]
+    every = logs.entries(path)
+    return [entry for entry in every if (entry["atype"] in kinds if kinds else entry["atype"] != "clientMetadata")]
 
 
 def params(path, *kinds: str) -> list[dict]:

@@ -1,12 +1,12 @@
 """Filters of SQL services: the firewall, the query log, rewriting and limits."""
 
-import json
 import signal
 
 import pymysql
 import pytest
 from pymysql.constants import CLIENT
 
+from support import logs
 from support.filters import SERVICES, Gateway, Prepared, refusal, rows, server_for_filters
 from support.selkie import run
 from support.topology import until
@@ -27,10 +27,6 @@ def gateway(mariadb, tmp_path):
     gateway.remove()
 
 
-def lines_of(path) -> list[dict]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
 @pytest.mark.parametrize("service", SERVICES)
 def test_statements_are_logged(gateway, service):
     path = gateway.folder / "queries.json"
@@ -44,8 +40,8 @@ def test_statements_are_logged(gateway, service):
             cursor.execute("SELECT 1; SELECT 'é\"' UNION SELECT 3")
             assert cursor.nextset()
             cursor.fetchall()
-    until(lambda: sum(line["statement"].startswith("SELECT") for line in lines_of(path)) >= 5)
-    found = lines_of(path)[-5:]
+    until(lambda: sum(line["statement"].startswith("SELECT") for line in logs.entries(path)) >= 5)
+    found = logs.entries(path)[-5:]
     assert [line["statement"] for line in found] == [
         "SELECT a FROM t WHERE id < ? AND a <> ?", "SELECT nothing FROM t", "SELECT n FROM t", "SELECT n FROM t",
         "SELECT ?; SELECT ? UNION SELECT ?",
