@@ -257,8 +257,11 @@ fn change_leaf(
         ));
     }
     if outcome == ElementOutcome::Removed && target.in_array {
+        if element.kind == Kind::Null {
+            return Ok(ElementOutcome::Unchanged);
+        }
         write_header(out, Kind::Null, element.key_bytes());
-        return Ok(if element.kind == Kind::Null { ElementOutcome::Unchanged } else { ElementOutcome::Changed });
+        return Ok(ElementOutcome::Changed);
     }
     Ok(outcome)
 }

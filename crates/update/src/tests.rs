@@ -99,6 +99,8 @@ fn positions_in_arrays() {
     check_update("{a: [0, 0]}", "{$set: {a.1: 1, a.01: 2}}", "{a: [0, 2]}");
     check_update("{a: [1, 2]}", "{$unset: {a.0: 1}}", "{a: [null, 2]}");
     check_update("{a: [1, 2]}", "{$unset: {a.7: 1, a.x: 1}}", "same");
+    check_update("{a: [1, null]}", "{$unset: {'a.$[]': 1}}", "{a: [null, null]}");
+    check_update("{a: [1, null]}", "{$unset: {a.0: 1, a.1: 1}}", "{a: [null, null]}");
     check_error("{a: [1]}", "{$set: {a.1500002: 1}}", 34, "can't backfill more than 1500000 elements");
     check_error("{a: [1, 2]}", "{$set: {a.b: 1}}", 28, "Cannot create field 'b' in element {a: [ 1, 2 ]}");
     check_error("{a: [1]}", "{$set: {a.-1: 1}}", 28, "Cannot create field '-1' in element {a: [ 1 ]}");
