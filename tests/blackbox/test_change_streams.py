@@ -1,5 +1,6 @@
 """Change streams of the embedded store, compared with those of MongoDB as a replica set."""
 
+import os
 import random
 import threading
 
@@ -16,6 +17,8 @@ from support.selkie import SelkieServer
 pytestmark = pytest.mark.selkie_only
 
 REPLICA_SET = ("--topology", "replica-set")
+# Random updates of each seed.
+UPDATES = int(os.environ.get("SELKIE_STREAM_UPDATES", "250"))
 
 
 @pytest.fixture(scope="module")
@@ -207,15 +210,16 @@ def random_update(chance, document):
     ])
 
 
+@pytest.mark.timeout(300 + UPDATES // 10)
 @pytest.mark.parametrize("seed", range(3))
-def test_differences_agree(servers, database_name, seed):
+def test_random_updates_agree(servers, database_name, seed):
     """Entries of the log describe random updates as MongoDB's do, byte for byte."""
     chance = random.Random(seed)
     ours, theirs = (client[database_name].c for client in servers)
     for collection in (ours, theirs):
         collection.database.create_collection("c")
     tokens = [opened(collection.database, "c")["postBatchResumeToken"] for collection in (ours, theirs)]
-    for number in range(250):
+    for number in range(UPDATES):
         document = {"_id": 1, **random_document(chance)}
         update = random_update(chance, document)
         outcomes = []
@@ -233,7 +237,7 @@ def test_differences_agree(servers, database_name, seed):
     for our, their in zip(*entries):
         assert bson.encode(our[1]) == bson.encode(their[1]), (our, their)
         assert (our[0], our[2]) == (their[0], their[2])
-    assert len(entries[0]) == len(entries[1]) > 250
+    assert len(entries[0]) == len(entries[1]) > UPDATES
     for client, token in zip(servers, tokens):
         stream = opened(client[database_name], "c", resumeAfter=token)
         entries.append(masked(rest(client[database_name], stream), database_name))

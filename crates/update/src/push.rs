@@ -47,9 +47,17 @@ impl Push {
         told.then_some(UnsortedPush { path, values, levels: *levels, position: *position, slice: *slice })
     }
 
-    /// Returns whether it sorts the array.
-    pub fn sorts(&self) -> bool {
-        self.order.is_some()
+    /// Returns whether MongoDB takes an array of `count` elements for changed, even if it is the
+    /// same afterwards.
+    pub fn always_changes(&self, count: usize) -> bool {
+        self.order.is_some() && count > 0 || !self.values.is_empty()
+    }
+
+    /// Returns the number of elements that it appends to an array of `count`; `None` if MongoDB
+    /// takes the array for changed as a whole.
+    pub fn appended_count(&self, count: usize) -> Option<usize> {
+        let inserts = self.position.is_some_and(|position| position <= count as i64);
+        (self.order.is_none() && !inserts).then_some(self.values.len())
     }
 
     pub fn parse(argument: Value<'_>, collation: &Collation) -> Result<Self> {
@@ -128,8 +136,7 @@ impl Push {
         }
         let value_at = out.len();
         self.write(array, out);
-        let sorted = self.order.is_some() && count > 0;
-        Ok(sorted || !self.values.is_empty() || &out[value_at..] != array.as_bytes())
+        Ok(self.always_changes(count) || &out[value_at..] != array.as_bytes())
     }
 
     fn appends(&self, count: usize) -> bool {

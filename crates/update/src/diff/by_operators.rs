@@ -32,7 +32,7 @@ impl Walk<'_> {
                 (None, None) => {}
                 (Some(was), None) => changes.remove(was.key_bytes()),
                 (None, Some(is)) => changes.insert(is),
-                (Some(was), Some(is)) if same_value(was, is) => {}
+                (Some(was), Some(is)) if same_value(was, is) && !rewrites(node, is) => {}
                 (Some(was), Some(is)) => match self.nested(node, was, is) {
                     Some(nested) => changes.nest(is.key_bytes(), nested),
                     None => changes.update(is),
@@ -49,8 +49,9 @@ impl Walk<'_> {
         }
         let (before, after) = (Doc::from_bytes(was.raw_value())?, Doc::from_bytes(is.raw_value())?);
         match (node, is.kind) {
-            (UpdateNode::Leaf(Operator::Push(push)), Kind::Array) if !push.sorts() => {
-                appended(before, after).map(NestedChanges::Elements)
+            (UpdateNode::Leaf(Operator::Push(push)), Kind::Array) => {
+                let count = push.appended_count(before.elements().count())?;
+                appended(before, after, count).map(NestedChanges::Elements)
             }
             (UpdateNode::Fields(nodes), Kind::Document) => {
                 let changes = self.fields(nodes, before, after)?;
@@ -76,7 +77,7 @@ impl Walk<'_> {
             match old.next() {
                 None if is.kind == Kind::Null && child(index).is_none() => {}
                 None => changes.update(index, is),
-                Some(was) if same_value(was, is) => {}
+                Some(was) if same_value(was, is) && !child(index).is_some_and(|node| rewrites(node, is)) => {}
                 Some(was) => {
                     let named = child(index).into_iter().chain(nodes.positional.as_deref());
                     let node = merge_all(&named.collect::<Vec<_>>(), "").ok();
@@ -121,15 +122,29 @@ impl Walk<'_> {
     }
 }
 
-/// Returns the elements that were appended to an array that was not empty; `None` for any other
-/// change.
-fn appended<'d>(before: Doc<'d>, after: Doc<'d>) -> Option<ElementChanges<'d>> {
+/// Returns whether MongoDB logs a value although it has not changed: a `$push` has written it
+/// again.
+fn rewrites(node: &UpdateNode, value: Element<'_>) -> bool {
+    let Some(content) = Doc::from_bytes(value.raw_value()) else { return false };
+    match (node, value.kind) {
+        (UpdateNode::Leaf(Operator::Push(push)), Kind::Array) => push.always_changes(content.elements().count()),
+        (UpdateNode::Fields(nodes), Kind::Document | Kind::Array) => {
+            let mut children = nodes.children.iter().filter_map(|(name, node)| Some((node, content.element(name)?)));
+            children.any(|(node, element)| rewrites(node, element))
+        }
+        _ => false,
+    }
+}
+
+/// Returns the `count` elements that were appended to an array that was not empty; `None` for any
+/// other change.
+fn appended<'d>(before: Doc<'d>, after: Doc<'d>, count: usize) -> Option<ElementChanges<'d>> {
     let mut new = after.elements().enumerate();
     let kept = before.elements().all(|was| new.next().is_some_and(|(_, is)| same_value(was, is)));
     if !kept || before.is_empty() {
         return None;
     }
     let mut changes = ElementChanges::new();
-    new.for_each(|(index, element)| changes.update(index, element));
-    (!changes.is_empty()).then_some(changes)
+    let appended = new.map(|(index, element)| changes.update(index, element)).count();
+    (appended > 0 && appended == count).then_some(changes)
 }

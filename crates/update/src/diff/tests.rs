@@ -1,5 +1,5 @@
 use super::{apply, compute, describe};
-use document::{Doc, DocBuf, DocWriter};
+use document::{Doc, DocBuf, DocWriter, Value};
 use shorthand::document;
 
 #[track_caller]
@@ -76,4 +76,25 @@ fn a_malformed_difference_is_an_error() {
         let applied = apply(document("{a: 1, b: [1]}").as_doc(), document(difference).as_doc(), &mut bytes);
         assert!(applied.is_err(), "{difference}");
     }
+}
+
+#[test]
+fn pushes_are_logged_as_a_whole_unless_they_append() {
+    let logged = |before: &str, update: &str, after: &str| {
+        let update = document(update);
+        let update = crate::Update::parse(Value::Document(update.as_doc()), None, &query::Context::at(0)).unwrap();
+        update.difference(document(before).as_doc(), document(after).as_doc()).unwrap()
+    };
+    let push = |clauses: &str| format!("{{$push: {{a: {{$each: [3], {clauses}}}}}}}");
+    let whole = document("{u: {a: [1, 2, 3]}}");
+    let appended = document("{sa: {a: true, u2: 3}}");
+    for (clauses, expected) in
+        [("$slice: 9", &appended), ("$position: 3", &appended), ("$position: 2", &whole), ("$sort: 1", &whole)]
+    {
+        assert_eq!(logged("{a: [1, 2]}", &push(clauses), "{a: [1, 2, 3]}"), *expected, "{clauses}");
+    }
+    // The slice removes the pushed element.
+    assert_eq!(logged("{a: [1, 2]}", &push("$slice: 2"), "{a: [1, 2]}"), document("{u: {a: [1, 2]}}"));
+    let two = "{$push: {a: {$each: [3, 4], $slice: 3}}}";
+    assert_eq!(logged("{a: [1, 2]}", two, "{a: [1, 2, 3]}"), whole);
 }
