@@ -224,7 +224,10 @@ class Statements:
             f"SELECT COUNT(*) FROM temporary{number}", f"SELECT GET_LOCK(CONCAT(DATABASE(), '{number}'), 0)",
             f"SELECT RELEASE_LOCK(CONCAT(DATABASE(), '{number}'))", "LOCK TABLES r WRITE", "UNLOCK TABLES", "BEGIN",
             "COMMIT", "COMMIT", "ROLLBACK", "SAVEPOINT s", "ROLLBACK TO s", "SET autocommit = 0", "SET autocommit = 1", "SET autocommit = 1",
-            "SELECT LAST_INSERT_ID(77)", "reset", "reset", "reset",
+            "SELECT LAST_INSERT_ID(77)", f"UPDATE r SET a = LAST_INSERT_ID(a + 1) WHERE id % 5 = {number}",
+            f"REPLACE INTO r (id, a) VALUES ({number + 1}, 0)", "INSERT INTO r (id, a) VALUES (NULL, 5), (1, 5)",
+            f"INSERT IGNORE INTO r (id, a) VALUES (1, 1), (NULL, {number})", "INSERT INTO r (a) SELECT seq FROM seq_1_to_2",
+            f"INSERT INTO r (id, a) VALUES ({number} + 1, 1) ON DUPLICATE KEY UPDATE a = a + 1", "reset", "reset", "reset",
         ]
         return self.chance.choice(kinds)
 

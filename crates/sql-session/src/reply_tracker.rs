@@ -102,7 +102,7 @@ pub struct ReplyTracker {
     pub rows: u64,
     /// The rows that the statement has changed, as the last OK packet says.
     pub affected_rows: u64,
-    /// The id of the row that the statement inserted; 0 if there is none.
+    /// The id of the row that the last of the statements has inserted; 0 if there is none.
     pub last_insert_id: u64,
     /// The statement's id, in the reply to COM_STMT_PREPARE.
     pub statement: Option<u32>,
@@ -328,7 +328,9 @@ impl ReplyTracker {
         self.status = None;
         if let Some((rows, (id, [a, b, c, d, ..]))) = inserted {
             self.affected_rows = rows;
-            self.last_insert_id = id;
+            if id != 0 {
+                self.last_insert_id = id;
+            }
             self.status = Some(u16::from_le_bytes([*a, *b]));
             self.warned |= (*c, *d) != (0, 0);
         }

@@ -19,6 +19,7 @@ mod prepared;
 mod prepared_statement;
 mod reach_home;
 mod reads;
+mod remains;
 mod replay;
 mod route;
 mod sharing;

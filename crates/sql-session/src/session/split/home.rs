@@ -256,5 +256,8 @@ impl Session {
         if reply.last_insert_id != 0 {
             split.last_insert_id = reply.last_insert_id;
         }
+        if let Some(sharing) = &mut split.sharing {
+            sharing.is_insert_id_unsure |= reply.last_insert_id != 0 || reply.failed;
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Connections of a worker that no session uses at the moment, where sessions share them.
 
 use super::further_connection::FurtherConnection;
+use super::remains::Unread;
 use crate::login::elsewhere::Identity;
 use service::{Backend, Service};
 use std::cell::{Cell, RefCell};
@@ -11,9 +12,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::task::spawn_local;
+use tokio::time::timeout;
 
 /// Connections that were idle for longer are closed.
 const IDLE_MAX: Duration = Duration::from_secs(60);
+
+/// How long reading the remains from a connection that is closed may take.
+const REMAINS_LIMIT: Duration = Duration::from_secs(1);
 
 /// So many sessions of a worker wait at a time for the right to open a connection to a server.
 /// Others wait until they may, or until a session of this worker gives one back.
@@ -58,6 +63,8 @@ pub struct IdleConnection {
     /// The place for the diagnostics of the last statement, if another session takes the
     /// connection.
     pub diagnostics: Option<Rc<RefCell<Diagnostics>>>,
+    /// The remains of the session.
+    pub unread: Option<Unread>,
     since: Instant,
 }
 
@@ -87,28 +94,42 @@ impl IdleConnections {
         connection: FurtherConnection,
         owner: u64,
         diagnostics: Option<Rc<RefCell<Diagnostics>>>,
+        unread: Option<Unread>,
     ) {
         if !self.serves_others.replace(true) {
             spawn_local(self.clone().serve_others());
         }
         let server = self.server(connection.assignment.backend());
-        if connection.assignment.end().is_none() && !server.is_turn_of_others() {
+        let is_usable = connection.assignment.end().is_none() && !server.is_turn_of_others();
+        let idle = IdleConnection { connection, owner, diagnostics, unread, since: Instant::now() };
+        if is_usable {
             let mut connections = self.connections.borrow_mut();
             while connections.front().is_some_and(|first| first.since.elapsed() > IDLE_MAX) {
-                connections.pop_front();
+                connections.pop_front().into_iter().for_each(IdleConnection::close_soon);
             }
-            connections.push_back(IdleConnection { connection, owner, diagnostics, since: Instant::now() });
+            connections.push_back(idle);
+        } else {
+            idle.close_soon();
         }
         server.released.notify_one();
     }
 
     /// Takes the connection to a server that a session used last.
     pub fn take_own(&self, backend: &Arc<Backend>, owner: u64) -> Option<FurtherConnection> {
-        let mut connections = self.connections.borrow_mut();
-        let at = connections.iter().rposition(|one| one.owner == owner && one.is_to(backend))?;
-        let mut connection = connections.remove(at)?.connection;
+        let mut idle = self.remove_own(backend, owner)?;
         // The server may have closed it.
-        connection.server.is_quiet().then_some(connection)
+        if !idle.connection.server.is_quiet() {
+            return None;
+        }
+        idle.unread.into_iter().for_each(Unread::keep);
+        Some(idle.connection)
+    }
+
+    /// Takes the connection to a server that a session used last, with its remains.
+    pub fn remove_own(&self, backend: &Arc<Backend>, owner: u64) -> Option<IdleConnection> {
+        let mut connections = self.connections.borrow_mut();
+        let at = connections.iter().rposition(|one| one.owner == owner && one.connection.is_to(backend))?;
+        connections.remove(at)
     }
 
     /// Takes a connection to a server that can become one of this account: the one whose takeover
@@ -120,16 +141,20 @@ impl IdleConnections {
             .enumerate()
             .filter(|(_, one)| one.is_to(backend) && one.connection.identity.has_form_of(identity));
         let (at, _) = fitting.min_by_key(|(at, one)| {
-            (one.diagnostics.is_some(), Reverse(one.connection.identity.is_account_of(identity)), *at)
+            (one.has_remains(), Reverse(one.connection.identity.is_account_of(identity)), *at)
         })?;
         connections.remove(at)
     }
 
-    /// Closes the connection to a server that was idle longest. Returns whether there was one.
-    pub fn close_one(&self, backend: &Arc<Backend>) -> bool {
+    /// Takes the connection to a server that was idle longest, to be closed.
+    pub fn take_oldest(&self, backend: &Arc<Backend>) -> Option<IdleConnection> {
         let mut connections = self.connections.borrow_mut();
-        let at = connections.iter().position(|one| one.connection.is_to(backend));
-        at.and_then(|at| connections.remove(at)).is_some()
+        let at = connections.iter().position(|one| one.connection.is_to(backend))?;
+        connections.remove(at)
+    }
+
+    fn close_one(&self, backend: &Arc<Backend>) {
+        self.take_oldest(backend).into_iter().for_each(IdleConnection::close_soon);
     }
 
     /// Closes a connection on each server without a free one, for a login.
@@ -212,5 +237,35 @@ impl Drop for Waiting {
 impl IdleConnection {
     fn is_to(&self, backend: &Arc<Backend>) -> bool {
         self.connection.is_to(backend) && self.connection.assignment.end().is_none()
+    }
+
+    fn has_remains(&self) -> bool {
+        self.diagnostics.is_some() || self.unread.as_ref().is_some_and(Unread::asks)
+    }
+
+    /// Reads the remains of the session from its connection. Returns `None` if it has failed.
+    pub async fn read_remains(self) -> Option<FurtherConnection> {
+        let mut connection = self.connection;
+        self.unread.iter().for_each(Unread::begin);
+        if let Some(diagnostics) = self.diagnostics {
+            connection.keep_diagnostics(&diagnostics).await.ok()?;
+        }
+        if let Some(unread) = self.unread {
+            unread.read(&mut connection).await.ok()?;
+        }
+        Some(connection)
+    }
+
+    /// Closes the connection after its remains were read.
+    pub async fn close(self) {
+        if self.has_remains() {
+            let _ = timeout(REMAINS_LIMIT, self.read_remains()).await;
+        }
+    }
+
+    fn close_soon(self) {
+        if self.has_remains() {
+            spawn_local(self.close());
+        }
     }
 }

@@ -4,9 +4,11 @@
 use super::carried;
 use super::command::{Need, transaction_lost};
 use super::exchange::Failure;
+use super::remains::RemainsFound;
 use super::replay::Replayed;
 use super::split_state::Split;
 use crate::login::error_packet;
+use crate::result_rows::first_row;
 use crate::session::state::Session;
 use service::Role;
 use std::io;
@@ -76,6 +78,34 @@ impl Session {
         }
     }
 
+    /// Finds the remains of the session on the connection that it had. Returns whether it has this
+    /// connection again.
+    async fn find_remains(&mut self, split: &mut Split) -> bool {
+        let Some(sharing) = &mut split.sharing else { return false };
+        let Some(remains) = sharing.remains.take() else { return false };
+        let found = match remains.find().await {
+            RemainsFound::Kept => return true,
+            RemainsFound::Idle => {
+                // Its server is no longer the primary.
+                let backend = self.lease.assignment.backend();
+                if let Some(idle) = self.idle_connections.remove_own(backend, sharing.id) {
+                    idle.close().await;
+                }
+                remains.find().await
+            }
+            found => found,
+        };
+        if let RemainsFound::Reply(reply) = found {
+            let row = first_row(&reply, self.login.deprecates_eof).unwrap_or_default();
+            let mut fields = row.into_iter();
+            if let Some(id) = fields.next().flatten().and_then(|id| id.parse().ok()) {
+                split.last_insert_id = id;
+            }
+            sharing.is_insert_id_unsure = false;
+        }
+        false
+    }
+
     /// Connects to the primary, or to a replica if that suffices. Fails with the reason why that is
     /// not possible now.
     async fn try_home(&mut self, split: &mut Split, need: Need) -> Result<(), String> {
@@ -94,7 +124,7 @@ impl Session {
         let was_parked = split.is_parked();
         let opening = self.connect_further(split, &target, (CONNECT_LIMIT, CONNECT_LIMIT)).await;
         let mut opened = opening.map_err(|error| error.to_string())?;
-        let is_own = opened.version != 0;
+        let is_own = self.find_remains(split).await;
         let lost = |failure| match failure {
             Failure::Server(lost) => lost.reason,
             Failure::Client(error) => error.to_string(),

@@ -100,6 +100,10 @@ impl Session {
             return Ok(None);
         }
         let diagnostics = sharing.diagnostics.clone();
+        if let Some(remains) = sharing.remains.clone() {
+            // The other session may be reading them.
+            remains.find().await;
+        }
         match LocalQuestion::of(sql).filter(|_| !is_prepared) {
             Some((LocalQuestion::RowCount, name)) => {
                 let count = sharing.row_count;
@@ -189,6 +193,7 @@ impl Session {
         split.detached = None;
         if let Some(sharing) = &mut split.sharing {
             (sharing.is_parked, sharing.can_give_home) = (false, true);
+            sharing.remains = None;
         }
     }
 
@@ -202,7 +207,7 @@ impl Session {
         let diagnostics = |of_last: bool| sharing.diagnostics.clone().filter(|_| of_last);
         for replica in split.replicas.drain(..) {
             let is_last = split.last_replica.as_ref() == Some(&replica.lease.server.name);
-            self.idle_connections.put(replica, sharing.id, diagnostics(is_last));
+            self.idle_connections.put(replica, sharing.id, diagnostics(is_last), None);
         }
         let has_long_data = split.prepared.values().any(|prepared| prepared.has_long_data);
         // With autocommit off, a statement that fails may have begun a transaction.
@@ -226,7 +231,8 @@ impl Session {
             deprecates_eof: self.login.deprecates_eof,
         };
         let diagnostics = sharing.diagnostics.clone().filter(|_| split.last_replica.is_none());
-        self.idle_connections.put(connection, sharing.id, diagnostics);
+        let unread = sharing.leave_remains();
+        self.idle_connections.put(connection, sharing.id, diagnostics, Some(unread));
         sharing.is_parked = true;
         split.running.clear();
         split.has_written_elsewhere |= split.has_written;
@@ -253,22 +259,22 @@ impl Session {
         let deadline = Instant::now() + limit;
         loop {
             while let Some(idle) = self.idle_connections.take(backend, identity) {
-                let (mut connection, diagnostics) = (idle.connection, idle.diagnostics);
                 let has_schema = split.carried.sets(super::carried::SCHEMA);
                 let taking_over = async {
-                    if let Some(diagnostics) = diagnostics {
-                        connection.keep_diagnostics(&diagnostics).await.ok()?;
-                    }
-                    connection.take_over(identity, has_schema).await.ok()
+                    let mut connection = idle.read_remains().await?;
+                    connection.take_over(identity, has_schema).await.ok().map(|()| connection)
                 };
                 // One that the server has closed meanwhile is dropped.
-                if let Ok(Some(())) = timeout_at(deadline, taking_over).await {
+                if let Ok(Some(connection)) = timeout_at(deadline, taking_over).await {
                     service.statistics.connections_taken.increment();
                     return Ok(connection);
                 }
             }
             // Others may be of clients with other capabilities.
-            if backend.slots.is_full() && self.idle_connections.close_one(backend) {
+            if backend.slots.is_full()
+                && let Some(oldest) = self.idle_connections.take_oldest(backend)
+            {
+                oldest.close().await;
                 continue;
             }
             let waiting = self.idle_connections.wait(backend);
@@ -303,7 +309,7 @@ impl FurtherConnection {
     }
 
     /// Reads the diagnostics of the last statement, for the session that has executed it.
-    async fn keep_diagnostics(&mut self, diagnostics: &RefCell<Diagnostics>) -> io::Result<()> {
+    pub(super) async fn keep_diagnostics(&mut self, diagnostics: &RefCell<Diagnostics>) -> io::Result<()> {
         let counted = self.run("SELECT FOUND_ROWS()").await.map_err(|_| io::ErrorKind::BrokenPipe)?;
         let row = counted.and_then(|bytes| crate::result_rows::first_row(&bytes, self.deprecates_eof));
         if let Some(rows) = row.and_then(|row| row.into_iter().next()??.parse().ok()) {

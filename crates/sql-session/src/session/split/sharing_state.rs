@@ -2,6 +2,7 @@
 
 use super::command::DiagnosticsEffect;
 use super::idle_connections::Diagnostics;
+use super::remains::{Remains, Unread};
 use crate::reply_tracker::ReplyTracker;
 use ahash::AHashSet;
 use std::cell::RefCell;
@@ -23,6 +24,11 @@ pub struct Sharing {
     pub has_moved: bool,
     pub diagnostics: Option<Rc<RefCell<Diagnostics>>>,
     has_warnings: bool,
+    /// LAST_INSERT_ID() may differ from the id in replies: they also have the id of a row whose
+    /// statement gives it.
+    pub is_insert_id_unsure: bool,
+    /// Its remains on the connection that others may have now.
+    pub remains: Option<Rc<Remains>>,
     /// The last reply did not say whether a transaction is open.
     pub lacks_status: bool,
 }
@@ -39,6 +45,8 @@ impl Sharing {
             has_moved: true,
             diagnostics: None,
             has_warnings: false,
+            is_insert_id_unsure: false,
+            remains: None,
             lacks_status: false,
         }
     }
@@ -65,6 +73,14 @@ impl Sharing {
 }
 
 impl Sharing {
+    /// Returns the remains to be read from the session's connection before others use it.
+    pub fn leave_remains(&mut self) -> Unread {
+        let question = if self.is_insert_id_unsure { "VALUES (LAST_INSERT_ID())" } else { "" };
+        let (remains, unread) = Remains::new(question.to_owned());
+        self.remains = Some(remains);
+        unread
+    }
+
     /// Records that the session has another connection, or `is_own` again.
     pub fn note_move(&mut self, is_own: bool) {
         self.has_moved |= !is_own;

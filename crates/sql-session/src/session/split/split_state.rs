@@ -165,6 +165,7 @@ impl Split {
         self.last_insert_id = 0;
         if let Some(sharing) = &mut self.sharing {
             sharing.cursors.clear();
+            (sharing.is_insert_id_unsure, sharing.remains) = (false, None);
         }
         self.log.clear();
         (self.must_replay, self.lost_transaction) = (false, None);
