@@ -388,7 +388,7 @@ def test_each_edit_of_the_log_is_found(own_server, log, tmp_path):
 
 def test_rotation_and_kills_continue_the_chain(own_server, log, tmp_path, database_name):
     server = own_server("--audit-log", str(log))
-    with server.client() as client:
+    with server.client(serverSelectionTimeoutMS=1000) as client:
         client[database_name].a.insert_one({})
         client.admin.command("logRotate", "audit")
         client[database_name].b.insert_one({})

@@ -6,7 +6,7 @@ import time
 
 import pymongo
 import pytest
-from blackbox.test_backend_identity import Gateway, create, login, rows, start_mariadb, within
+from blackbox.test_backend_identity import ROOT, Gateway, create, login, rows, start_mariadb, within
 from pymongo.errors import OperationFailure, PyMongoError
 
 pytestmark = [pytest.mark.selkie_only, pytest.mark.mariadb_only]
@@ -49,7 +49,7 @@ def test_a_kill_leaves_no_login_without_a_user(only_gateway):
     gateway, known = only_gateway, {}
     chosen = random.Random(7)
     for round in range(12):
-        client = gateway.root()
+        client = gateway.client(**ROOT, serverSelectionTimeoutMS=1000)
         stopping = threading.Event()
 
         def change(number: int, client=client, stopping=stopping):
@@ -77,8 +77,8 @@ def test_a_kill_leaves_no_login_without_a_user(only_gateway):
         gateway.kill()
         stopping.set()
         [thread.join() for thread in threads]
-        client.close()
         gateway.start()
+        client.close()
         within(20, lambda: accounts_agree(gateway, known))
 
 
