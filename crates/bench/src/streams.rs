@@ -7,7 +7,7 @@ use crate::closed_loop::{ClosedLoop, Workload};
 use crate::round_robin::in_turns;
 use anyhow::{Context, Result, bail};
 use document::{Value, doc};
-use follower::{Crowd, Follower};
+use follower::{Crowd, Follower, Shows};
 use harness::connection::Connection;
 use harness::message::{MARKER, Message, check_ok};
 use harness::report::{Report, Row, Samples, Stopwatch};
@@ -23,9 +23,13 @@ pub struct StreamsArgs {
     #[command(flatten)]
     pub servers: ServerArgs,
 
-    /// Numbers of open streams, measured one after the other. Each event belongs to one of them
+    /// Numbers of open streams, measured one after the other
     #[arg(long, default_values_t = [0, 1, 1000])]
     pub streams: Vec<usize>,
+
+    /// The events that each of many streams shows, measured one after the other
+    #[arg(long, value_enum, default_values_t = [Shows::Share, Shows::Key, Shows::Nothing, Shows::All])]
+    pub shows: Vec<Shows>,
 
     /// Events whose time of arrival is measured, per server
     #[arg(long, default_value_t = 1000)]
@@ -74,7 +78,10 @@ pub fn run(args: &StreamsArgs) -> Result<()> {
     for &streams in &args.streams {
         let without_log = (streams == 0).then(|| without_log.target.clone());
         let targets: Vec<Target> = targets.iter().cloned().chain(without_log).collect();
-        report.extend(inserts(args, streams, &targets)?);
+        let alike = [Shows::Share];
+        for &shows in if streams > 1 { &args.shows[..] } else { &alike } {
+            report.extend(inserts(args, (streams, shows), &targets)?);
+        }
     }
     report.publish(args.json.as_deref())
 }
@@ -128,15 +135,21 @@ fn arrivals_of_turn(args: &StreamsArgs, target: &Target, samples: &mut Samples) 
     samples.add_times(&read)
 }
 
-/// Measures inserts while `streams` are open, of which each sees its share of the events.
-fn inserts(args: &StreamsArgs, streams: usize, targets: &[Target]) -> Result<Vec<Row>> {
+/// Measures inserts while streams are open.
+fn inserts(args: &StreamsArgs, (streams, shows): (usize, Shows), targets: &[Target]) -> Result<Vec<Row>> {
     let mut measured = unmeasured(targets)?;
     let turn = Duration::from_secs_f64(args.seconds / f64::from(args.rounds));
     in_turns(args.rounds, &mut measured, |(target, samples)| {
-        inserts_of_turn(target, streams, turn, samples).with_context(|| target.name.clone())
+        inserts_of_turn(target, (streams, shows), turn, samples).with_context(|| target.name.clone())
     })?;
-    let plural = if streams == 1 { "" } else { "s" };
-    let measure = format!("insert, {streams} stream{plural}");
+    let what = match shows {
+        _ if streams == 1 => "",
+        Shows::Share => "s",
+        Shows::Key => "s of a document each",
+        Shows::Nothing => "s of another collection",
+        Shows::All => "s of everything",
+    };
+    let measure = format!("insert, {streams} stream{what}");
     Ok(measured.iter().map(|(target, samples)| samples.row(&measure, target, true)).collect())
 }
 
@@ -152,20 +165,26 @@ fn new_collection(target: &Target) -> Result<()> {
     connection.run(doc! { "create": COLLECTION }).map(drop)
 }
 
-fn inserts_of_turn(target: &Target, streams: usize, time: Duration, samples: &mut Samples) -> Result<()> {
+fn inserts_of_turn(
+    target: &Target,
+    (streams, shows): (usize, Shows),
+    time: Duration,
+    samples: &mut Samples,
+) -> Result<()> {
     new_collection(target)?;
-    let crowd = Crowd::open(&target.address, COLLECTION, streams)?;
+    let crowd = Crowd::open(&target.address, COLLECTION, streams, shows)?;
     let mut closed_loop = ClosedLoop::connect(&target.address, 1)?;
     let mut inserts = Inserts { message: insert(MARKER), next: 0 };
     closed_loop.run(&mut inserts, Duration::from_millis(100), &mut Samples::new()?)?;
     let started = Stopwatch::start(target);
     closed_loop.run(&mut inserts, time, samples)?;
     // Events that have not arrived yet are part of the cost.
-    let arrived = crowd.wait_for(if streams == 0 { 0 } else { inserts.next as u64 }, PATIENCE)?;
+    let expected = shows.events(inserts.next as u64, streams as u64);
+    let arrived = crowd.wait_for(expected, PATIENCE)?;
     samples.stop(target, started);
     crowd.close()?;
-    if streams > 0 && arrived != inserts.next as u64 {
-        bail!("{arrived} of {} events arrived", inserts.next);
+    if arrived != expected {
+        bail!("{arrived} of {expected} events arrived");
     }
     Ok(())
 }

@@ -58,8 +58,48 @@ fn numbers(batch: Doc<'_>) -> Result<Vec<i32>> {
     batch.values().map(|event| Ok(number(event).context("an event is not that of an insert")? as i32)).collect()
 }
 
-/// Many streams of one collection, read by one thread. Of `n` streams, the `k`-th one sees the
-/// documents whose number is `k` modulo `n`.
+/// The events that each of many streams shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Shows {
+    /// Of `n` streams, the `k`-th one shows the documents whose number is `k` modulo `n`.
+    Share,
+    /// The `k`-th one shows the document with the number `k`.
+    Key,
+    /// All events of a collection that is not written.
+    Nothing,
+    /// All events.
+    All,
+}
+
+impl Shows {
+    /// Returns how many events arrive at all streams, of so many inserts.
+    pub fn events(self, inserts: u64, streams: u64) -> u64 {
+        match self {
+            Shows::Share => {
+                if streams > 0 {
+                    inserts
+                } else {
+                    0
+                }
+            }
+            Shows::Key => inserts.min(streams),
+            Shows::Nothing => 0,
+            Shows::All => inserts * streams,
+        }
+    }
+
+    /// Returns the stages of the `k`-th of `n` streams.
+    fn stages(self, k: i32, n: i32) -> Vec<DocBuf> {
+        let condition = match self {
+            Shows::Share => doc! { "fullDocument.n": &doc! { "$mod": &array![n, k] } },
+            Shows::Key => doc! { "fullDocument.n": k },
+            Shows::Nothing | Shows::All => return Vec::new(),
+        };
+        vec![doc! { "$match": &condition }]
+    }
+}
+
+/// Many streams of one collection, read by one thread.
 pub struct Crowd {
     reader: JoinHandle<Result<()>>,
     arrived: Arc<AtomicU64>,
@@ -67,13 +107,14 @@ pub struct Crowd {
 }
 
 impl Crowd {
-    pub fn open(address: &Address, collection: &str, streams: usize) -> Result<Crowd> {
+    pub fn open(address: &Address, collection: &str, streams: usize, shows: Shows) -> Result<Crowd> {
+        let elsewhere = format!("{collection}_elsewhere");
+        let collection = if shows == Shows::Nothing { &elsewhere } else { collection };
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let mut followers = Vec::with_capacity(streams);
         for number in 0..streams {
-            let share = array![streams as i32, number as i32];
-            let mine = doc! { "$match": &doc! { "fullDocument.n": &doc! { "$mod": &share } } };
-            let mut follower = Follower::open(address, collection, &[mine])?;
+            let stages = shows.stages(number as i32, streams as i32);
+            let mut follower = Follower::open(address, collection, &stages)?;
             epoll::add(&epoll, &follower.connection, epoll::EventData::new_u64(number as u64), epoll::EventFlags::IN)?;
             follower.connection.send(&follower.get_more)?;
             followers.push(follower);
