@@ -173,6 +173,14 @@ impl Pipeline {
         optimize::split_source(self)
     }
 
+    /// Returns the condition of a leading `$match`: a document that does not meet it has no result.
+    pub fn leading_match(&self) -> Option<&Arc<Predicate>> {
+        match self.stages.first() {
+            Some(Stage::Match(predicate)) => Some(predicate),
+            _ => None,
+        }
+    }
+
     /// Returns whether no stages are left: documents pass through unchanged, and the caller may
     /// skip the pipeline altogether.
     pub fn is_identity(&self) -> bool {

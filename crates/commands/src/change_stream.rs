@@ -2,8 +2,8 @@
 //!
 //! A stream is a position in the store's [change feed](store::ChangeFeed), a [`scope`] that selects
 //! entries, and the stages behind it. All streams of a process share the feed's recent entries, and
-//! a commit wakes them. In reading order: [`mod@options`], [`scope`], [`event`] (an entry as an
-//! event), [`images`] (documents before and after), [`token`].
+//! a commit wakes those that it concerns. In reading order: [`mod@options`], [`scope`], [`event`]
+//! (an entry as an event), [`images`] (documents before and after), [`token`], [`waiting`].
 //!
 //! Source: <https://www.mongodb.com/docs/v6.0/changeStreams/>
 
@@ -12,6 +12,7 @@ mod images;
 mod options;
 mod scope;
 mod token;
+mod waiting;
 
 use crate::arguments::aggregate::Arguments;
 use crate::arguments::options::{budget, context};
@@ -32,13 +33,15 @@ use options::{Start, StreamOptions, check_stages};
 use scope::Scope;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use store::{ChangeFeed, DocumentStore, FeedEntry, FeedPosition, Namespace};
+use std::time::Instant;
+use store::{ChangeFeed, FeedEntry, FeedPosition, Namespace};
 use token::{ResumeToken, TokenKind};
+use waiting::{Filter, Interest};
 
 /// A change stream, as its cursor holds it.
 #[derive(Debug)]
 pub struct ChangeStream {
-    options: StreamOptions,
+    interest: Interest,
     /// All entries up to here have become events, or are in `entries`.
     position: FeedPosition,
     /// Entries that have been read and are not yet events.
@@ -84,9 +87,10 @@ pub async fn open(call: &Call<'_>, namespace: &Namespace, stage: Doc<'_>, argume
         check_collection(call, namespace).await?;
     }
     let (position, token) = begin(feed, &options).await.map_err(during)?;
+    let filter = pipeline.leading_match().and_then(|predicate| Filter::of(predicate, rest.as_doc(), &context));
     let execution = (!pipeline.is_identity()).then(|| pipeline.start(budget(call, arguments.allow_disk_use)));
     Ok(Reader::following(Box::new(ChangeStream {
-        options,
+        interest: Interest { scope: options.scope, view: options.view, filter },
         position,
         entries: VecDeque::new(),
         ready: VecDeque::new(),
@@ -224,16 +228,16 @@ impl ChangeStream {
 
     /// Makes an entry's events ready.
     async fn show(&mut self, call: &Call<'_>, entry: &Arc<FeedEntry>) -> Result<()> {
-        let event = match self.options.scope.concerns(entry.document.as_doc()) {
+        let event = match self.interest.scope.concerns(entry.document.as_doc()) {
             true => entry.change().and_then(|change| Event::of(&change, entry.position)),
             false => None,
         };
-        let shown = event.as_ref().filter(|event| self.options.shows_expanded || !event.is_expanded());
+        let shown = event.as_ref().filter(|event| self.interest.view.shows_expanded || !event.is_expanded());
         let Some(event) = shown else {
             self.token = ResumeToken::behind(entry.position);
             return Ok(());
         };
-        let images = Images::of(call, event, entry, &self.options).await?;
+        let images = Images::of(call, event, entry, self.interest.view).await?;
         self.pass(event, &images)?;
         if self.is_ended_by(event) {
             self.pass(&event.invalidate(), &Images::default())?;
@@ -244,7 +248,7 @@ impl ChangeStream {
 
     /// Passes an event through the stages. Fails with 280 if they change its `_id`.
     fn pass(&mut self, event: &Event<'_>, images: &Images) -> Result<()> {
-        let document = event.to_document(images, self.options.shows_expanded);
+        let document = event.to_document(images, self.interest.view.shows_expanded);
         let Some(execution) = &mut self.execution else {
             self.ready.push_back((document, event.token));
             return Ok(());
@@ -264,7 +268,7 @@ impl ChangeStream {
 
     /// Returns whether a stream ends with this event: what it is about has gone.
     fn is_ended_by(&self, event: &Event<'_>) -> bool {
-        match &self.options.scope {
+        match &self.interest.scope {
             Scope::Collection(_) => matches!(event.kind, EventKind::Drop | EventKind::Rename { .. }),
             Scope::Database(_) => matches!(event.kind, EventKind::DropDatabase),
             Scope::Cluster => false,
@@ -280,11 +284,15 @@ impl FollowedSource for ChangeStream {
         })
     }
 
-    fn additions(&self, store: &dyn DocumentStore) -> LocalBoxFuture<'static, ()> {
-        match store.change_feed() {
-            Some(feed) => feed.wait(self.position),
-            None => Box::pin(std::future::ready(())),
-        }
+    fn wait<'a>(&'a mut self, call: &'a Call<'_>, until: Instant) -> LocalBoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let reached = waiting::wait(call, &self.interest, self.position, until).await?;
+            if reached > self.position {
+                self.position = reached;
+                self.token = ResumeToken::behind(reached);
+            }
+            Ok(())
+        })
     }
 
     fn append_state(&self, cursor: &mut DocWriter<'_>) {

@@ -5,7 +5,8 @@ use crate::server::Server;
 use crate::statistics::Statistics;
 use crate::worker_shared::WorkerShared;
 use document::{Doc, ObjectId, Value};
-use std::cell::{Cell, RefCell};
+use std::any::Any;
+use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,6 +22,8 @@ pub struct Worker {
     pub shared: Arc<WorkerShared>,
     /// Reused for the keys of cached replies.
     pub key_buffer: RefCell<Vec<u8>>,
+    /// What the commands of this worker share, in a type of their own.
+    pub attached: OnceCell<Rc<dyn Any>>,
     object_ids: ObjectIds,
     timestamp_counter: Cell<u32>,
     expired_ms: Cell<i64>,
@@ -36,6 +39,7 @@ impl Worker {
             store,
             shared,
             key_buffer: RefCell::default(),
+            attached: OnceCell::new(),
             object_ids: ObjectIds { process: rand::random(), counter: Cell::new(rand::random()) },
             timestamp_counter: Cell::new(0),
             expired_ms: Cell::new(clock::steady_ms()),
@@ -62,6 +66,7 @@ impl Worker {
             store,
             shared: self.shared.clone(),
             key_buffer: RefCell::default(),
+            attached: OnceCell::new(),
             object_ids: ObjectIds { process: rand::random(), counter: Cell::new(rand::random()) },
             timestamp_counter: Cell::new(self.timestamp_counter.get()),
             expired_ms: Cell::new(self.expired_ms.get()),

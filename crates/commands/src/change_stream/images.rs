@@ -1,7 +1,7 @@
 //! The documents before and after a change, as far as a stream asks for them.
 
 use super::event::{Event, EventKind};
-use super::options::{BeforeChange, FullDocument, StreamOptions};
+use super::options::{BeforeChange, FullDocument, View};
 use crate::call::Call;
 use crate::read::{Batch, ReadSpec, Reader};
 use document::{Doc, DocBuf, DocWriter, Value, doc};
@@ -18,30 +18,46 @@ pub struct Images {
 
 impl Images {
     /// Returns the images of an event. Fails with 47 if one is required and not available.
-    pub async fn of(call: &Call<'_>, event: &Event<'_>, entry: &FeedEntry, options: &StreamOptions) -> Result<Images> {
-        let after = match (&event.kind, options.full_document) {
-            (EventKind::Update { id, .. }, FullDocument::UpdateLookup) => Some(look_up(call, event, *id).await?),
+    pub async fn of(call: &Call<'_>, event: &Event<'_>, entry: &FeedEntry, view: View) -> Result<Images> {
+        match event.kind {
+            EventKind::Update { id, .. } if view.full_document == FullDocument::UpdateLookup => {
+                let after = Some(look_up(call, event, id).await?);
+                Ok(Images { before: before(event, entry, view)?, after })
+            }
+            _ => Ok(Images::logged(event, entry, view)?.unwrap_or_default()),
+        }
+    }
+
+    /// Returns the images if the entry has them; `None` if a document must be looked up. Fails as
+    /// [`Images::of`] does.
+    pub fn logged(event: &Event<'_>, entry: &FeedEntry, view: View) -> Result<Option<Images>> {
+        let after = match (&event.kind, view.full_document) {
+            (EventKind::Update { .. }, FullDocument::UpdateLookup) => return Ok(None),
             (EventKind::Update { difference, .. }, FullDocument::WhenAvailable | FullDocument::Required) => {
                 let before = entry.before.as_ref();
                 Some(before.map(|before| changed(before.as_doc(), *difference)).transpose()?)
             }
             _ => None,
         };
-        if after == Some(None) && options.full_document == FullDocument::Required {
+        if after == Some(None) && view.full_document == FullDocument::Required {
             return Err(missing("a post-image for all update events, but the post-image", event));
         }
-        let has_before =
-            matches!(event.kind, EventKind::Update { .. } | EventKind::Replace { .. } | EventKind::Delete(_));
-        let before = match options.before_change {
-            BeforeChange::WhenAvailable | BeforeChange::Required if has_before => Some(entry.before.clone()),
-            _ => None,
-        };
-        if before == Some(None) && options.before_change == BeforeChange::Required {
-            let what = "a pre-image for all update, delete and replace events, but the pre-image";
-            return Err(missing(what, event));
-        }
-        Ok(Images { before, after })
+        Ok(Some(Images { before: before(event, entry, view)?, after }))
     }
+}
+
+/// Returns the document before a change, if it is asked for. Fails with 47 if it is required and
+/// not available.
+fn before(event: &Event<'_>, entry: &FeedEntry, view: View) -> Result<Option<Option<DocBuf>>> {
+    let has_before = matches!(event.kind, EventKind::Update { .. } | EventKind::Replace { .. } | EventKind::Delete(_));
+    if !has_before || view.before_change == BeforeChange::Off {
+        return Ok(None);
+    }
+    if entry.before.is_none() && view.before_change == BeforeChange::Required {
+        let what = "a pre-image for all update, delete and replace events, but the pre-image";
+        return Err(missing(what, event));
+    }
+    Ok(Some(entry.before.clone()))
 }
 
 fn changed(before: Doc<'_>, difference: Doc<'_>) -> Result<DocBuf> {

@@ -8,7 +8,7 @@ use document::{Doc, Value};
 use error::{Code, Error, Result};
 use store::{FeedPosition, Namespace};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FullDocument {
     Default,
     UpdateLookup,
@@ -16,7 +16,7 @@ pub enum FullDocument {
     Required,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BeforeChange {
     Off,
     WhenAvailable,
@@ -32,11 +32,17 @@ pub enum Start {
     At(FeedPosition),
 }
 
-#[derive(Clone, Debug)]
-pub struct StreamOptions {
+/// How a stream shows events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct View {
     pub full_document: FullDocument,
     pub before_change: BeforeChange,
     pub shows_expanded: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct StreamOptions {
+    pub view: View,
     pub start: Start,
     pub scope: Scope,
 }
@@ -47,7 +53,7 @@ impl StreamOptions {
     /// and for a bad token.
     pub fn read(options: Doc<'_>, namespace: &Namespace, is_collection: bool) -> Result<StreamOptions> {
         let start = start(options)?;
-        Ok(StreamOptions {
+        let view = View {
             full_document: match options.get("fullDocument").and_then(Value::as_str) {
                 Some("updateLookup") => FullDocument::UpdateLookup,
                 Some("whenAvailable") => FullDocument::WhenAvailable,
@@ -60,9 +66,9 @@ impl StreamOptions {
                 _ => BeforeChange::Off,
             },
             shows_expanded: is_set(options, "showExpandedEvents"),
-            start,
-            scope: scope(is_set(options, "allChangesForCluster"), namespace, is_collection)?,
-        })
+        };
+        let scope = scope(is_set(options, "allChangesForCluster"), namespace, is_collection)?;
+        Ok(StreamOptions { view, start, scope })
     }
 }
 

@@ -3,7 +3,7 @@
 use document::{Doc, Value};
 use store::Namespace;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
     Collection(Namespace),
     Database(Box<str>),

@@ -79,7 +79,8 @@ impl ResumeToken {
             }
         }
         bytes.push(END);
-        bytes.iter().map(|byte| format!("{byte:02X}")).collect()
+        let digit = |value: u8| char::from(b"0123456789ABCDEF"[usize::from(value & 15)]);
+        bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]).collect()
     }
 
     /// Reads a token. Fails with 40647 or 9 if it is none, and with 15 or 50811 if its text is not

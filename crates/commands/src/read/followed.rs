@@ -8,6 +8,7 @@ use futures_util::future::LocalBoxFuture;
 use server::cursor::CursorState;
 use std::collections::VecDeque;
 use std::fmt::Debug;
+use std::time::Instant;
 use store::{DocumentStore, PlanSummary};
 
 /// A source of documents to which more will be added.
@@ -16,8 +17,9 @@ pub trait FollowedSource: Debug + Send {
     /// ended after all.
     fn fill<'a>(&'a mut self, call: &'a Call<'_>, batch: &'a mut Batch<'_>) -> LocalBoxFuture<'a, Result<bool>>;
 
-    /// Waits until there may be more documents than at the last call of `fill`.
-    fn additions(&self, store: &dyn DocumentStore) -> LocalBoxFuture<'static, ()>;
+    /// Waits until there may be more documents than at the last call of `fill`, or until `until`.
+    /// Fails if the operation is killed meanwhile.
+    fn wait<'a>(&'a mut self, call: &'a Call<'_>, until: Instant) -> LocalBoxFuture<'a, Result<()>>;
 
     /// Appends fields of the reply behind a batch.
     fn append_state(&self, cursor: &mut DocWriter<'_>);
@@ -29,12 +31,17 @@ impl Reader {
         Reader { source: Source::Followed(source), tail: Some(true), ..Reader::over(VecDeque::new(), None) }
     }
 
-    /// Waits until there may be more documents, if the read waits for some.
+    /// Waits until there may be more documents in the tailed collection, if the read waits for
+    /// some.
     pub fn additions(&self, store: &dyn DocumentStore) -> Option<LocalBoxFuture<'static, ()>> {
-        match &self.source {
-            _ if !self.awaits() => None,
-            Source::Followed(source) => Some(source.additions(store)),
-            _ => self.plan().map(|plan| store.additions(&**plan)),
+        self.plan().filter(|_| self.awaits()).map(|plan| store.additions(&**plan))
+    }
+
+    /// Waits until there may be more changes, or until `until`.
+    pub async fn wait_for_changes(&mut self, call: &Call<'_>, until: Instant) -> Result<()> {
+        match &mut self.source {
+            Source::Followed(source) => source.wait(call, until).await,
+            _ => Ok(()),
         }
     }
 

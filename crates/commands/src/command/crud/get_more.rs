@@ -128,14 +128,22 @@ pub async fn get_more(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
                 preference => Box::pin(under(preference, reader.fill(call, &mut batch))).await,
             };
             filled.map_err(during_get_more)?;
-            let Some(additions) = additions.filter(|_| batch.is_empty() && !reader.is_done()) else { break };
-            if Instant::now() >= wait_until || worker.server.is_stopping() {
+            if !awaits || !batch.is_empty() || reader.is_done() {
                 break;
             }
-            // Wake up now and then, to notice a kill.
-            let until = wait_until.min(Instant::now() + CHECK_INTERVAL);
             let waiting = Instant::now();
-            let _ = tokio::time::timeout_at(until.into(), additions).await;
+            if waiting >= wait_until || worker.server.is_stopping() {
+                break;
+            }
+            match additions {
+                Some(additions) => {
+                    // Wake up now and then, to notice a kill.
+                    let until = wait_until.min(waiting + CHECK_INTERVAL);
+                    let _ = tokio::time::timeout_at(until.into(), additions).await;
+                }
+                None if reader.follows_changes() => reader.wait_for_changes(call, wait_until).await?,
+                None => break,
+            }
             call.operation.stats.add_wait(waiting.elapsed());
         }
         worker.statistics().documents_returned.add(batch.len() as u64);
