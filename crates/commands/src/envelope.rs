@@ -29,7 +29,7 @@ mod write_concern;
 
 pub use client_metadata::check_client;
 pub use cluster_time::read_cluster_time;
-pub use read_concern::{check_read_concern, refuse_level, wait_for_read_concern};
+pub use read_concern::{check_read_concern, refuse_level, wait_for_read_concern, wait_for_time};
 use read_preference::{check_read_preference, preference_of};
 pub use write_concern::{WriteConcern, write_unsatisfied};
 
@@ -398,6 +398,10 @@ pub fn logical_session(element: Element<'_>, user: &UserDigest) -> Result<Option
     const WITHIN: &str = "OperationSessionInfo.lsid";
     let lsid = arguments::document("OperationSessionInfo", element)?;
     let (mut session, mut user) = (None, *user);
+    if lsid.get("txnNumber").is_some() && lsid.get("txnUUID").is_none() {
+        let message = "Cannot specify txnNumber in lsid without specifying txnUUID";
+        return Err(Error::new(Code::INVALID_OPTIONS, message));
+    }
     for field in lsid.elements() {
         match field.key() {
             "id" => session = Some(uuid(WITHIN, field)?),

@@ -4,6 +4,7 @@
 //! [`crate::DocumentStore::in_transaction`] returns a store whose reads and writes belong to it. So
 //! a command does not know whether it is part of a transaction.
 
+use crate::Namespace;
 use error::{Code, Error};
 use std::any::Any;
 
@@ -47,6 +48,19 @@ pub fn write_conflict() -> Error {
 /// [`crate::DocumentStore::recorded_write`].
 pub fn may_be_committed(error: &Error) -> bool {
     !matches!(error.code(), Code::WRITE_CONFLICT | Code::NO_SUCH_TRANSACTION)
+}
+
+/// Returns the error for a write of a capped collection in a transaction: 20 for a delete
+/// (`deletes`), otherwise 263.
+pub fn capped(namespace: &Namespace, deletes: bool) -> Error {
+    if deletes {
+        let message = format!("Cannot remove from a capped collection in a multi-document transaction: {namespace}");
+        return Error::new(Code::ILLEGAL_OPERATION, message);
+    }
+    let message = format!(
+        "Collection '{namespace}' is a capped collection. Writes in transactions are not allowed on capped collections."
+    );
+    Error::new(Code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION, message)
 }
 
 /// Returns error 263: the store has no transactions.

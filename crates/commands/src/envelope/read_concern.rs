@@ -77,15 +77,18 @@ pub fn refuse_level(level: Element<'_>) -> Error {
     }
 }
 
-/// Waits for the time that a read concern names. That takes no time: each acknowledged write is
-/// committed. Fails with 72 for a time that the clock has not reached, and with 246 or 239 for
-/// snapshots, which cursors do not hold.
-pub fn wait_for_read_concern(element: Element<'_>, clock: &ClusterClock) -> Result<()> {
-    let concern = element.value().as_document().unwrap_or(Doc::EMPTY);
-    let time_in = |document: Doc<'_>, name: &str| match document.get(name) {
+/// Returns a time in a document.
+fn time_in(document: Doc<'_>, name: &str) -> Option<ClusterTime> {
+    match document.get(name) {
         Some(Value::Timestamp { time, increment }) => Some(ClusterTime::new(time, increment)),
         _ => None,
-    };
+    }
+}
+
+/// Waits for the time that a read concern names. That takes no time: each acknowledged write is
+/// committed. Fails with 72 for a time that the clock has not reached.
+pub fn wait_for_time(element: Element<'_>, clock: &ClusterClock) -> Result<()> {
+    let concern = element.value().as_document().unwrap_or(Doc::EMPTY);
     if let Some(after) = time_in(concern, "afterClusterTime") {
         clock.wait_for(after, server::clock::now_seconds())?;
     }
@@ -93,6 +96,14 @@ pub fn wait_for_read_concern(element: Element<'_>, clock: &ClusterClock) -> Resu
     if let Some(after) = operation.and_then(|operation| time_in(operation, "ts")) {
         clock.check_reached("afterOpTime", after)?;
     }
+    Ok(())
+}
+
+/// Waits for the time that a read concern names ([`wait_for_time`]). Fails with 246 or 239 for
+/// snapshots, which cursors do not hold.
+pub fn wait_for_read_concern(element: Element<'_>, clock: &ClusterClock) -> Result<()> {
+    wait_for_time(element, clock)?;
+    let concern = element.value().as_document().unwrap_or(Doc::EMPTY);
     if concern.get("level") != Some(Value::String("snapshot")) {
         return Ok(());
     }

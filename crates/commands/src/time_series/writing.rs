@@ -2,7 +2,6 @@
 //! become statements on buckets.
 
 use crate::call::Call;
-use crate::command::sessions::transactions;
 use crate::time_series::options::Granularity;
 use crate::time_series::{Series, bucket, reading};
 use crate::views;
@@ -18,7 +17,6 @@ pub async fn insert(
     options: write::Options,
     measurements: &[Doc<'_>],
 ) -> Result<Outcomes> {
-    transactions::refuse_time_series(call)?;
     let info = series.options(call).await?;
     let granularity = Granularity::of(info.as_ref().map_or(Doc::EMPTY, |info| info.options.as_doc()));
     let new_id = |begin_ms| call.worker.new_object_id(begin_ms);

@@ -4,6 +4,7 @@ use crate::arguments;
 use crate::arguments::options;
 use crate::arguments::unknown_field;
 use crate::call::{Call, Disposition};
+use crate::command::sessions::transactions;
 use crate::envelope::check_statement_id;
 use crate::envelope::collection_uuid;
 use crate::read::index_filters;
@@ -121,6 +122,7 @@ pub async fn execute<C: WriteCommand>(call: &mut Call<'_>, reply: &mut DocWriter
     if (write::met_view(&outcomes) || first_is_wrong)
         && let Some(series) = time_series::find(call, &namespace).await?
     {
+        transactions::refuse_time_series(call, &namespace)?;
         let translated = statements.iter().map(|statement| {
             let statement = C::on_buckets(&series, *statement)?;
             C::parse(C::read(statement.as_doc())?, call, &context)

@@ -6,17 +6,16 @@ use crate::transaction::conflicts;
 use crate::transaction::inside::Inside;
 use error::{Code, Error};
 use store::transaction::write_conflict;
-use store::{BatchOutcome, WriteBatch};
+use store::{BatchOutcome, Statements, WriteBatch};
 
 /// Executes a batch of writes within a transaction.
 pub(crate) async fn write(store: &MariaDbStore, inside: &Inside, batch: WriteBatch) -> error::Result<BatchOutcome> {
     let namespace = batch.namespace.clone();
     if let Some(table) = store.known_table(&namespace).await? {
         if table.cap().is_some() {
-            let message = format!(
-                "Collection '{namespace}' is a capped collection. Writes in transactions are not allowed on capped collections."
-            );
-            return Err(Error::new(Code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION, message));
+            let deletes = matches!(batch.statements, Statements::Delete(_));
+            let refused = Err(store::transaction::capped(&namespace, deletes));
+            return Ok(BatchOutcome { statements: vec![refused], ..BatchOutcome::default() });
         }
         if claims_table::are_needed(&table) {
             let message = format!(

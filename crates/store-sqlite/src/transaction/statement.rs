@@ -101,13 +101,17 @@ impl SqliteStore {
         }
         let collection = match self.find(&namespace) {
             Some(collection) => collection,
-            None => self.create_inside(inside, &namespace, DocBuf::new())?,
+            None => match self.create_inside(inside, &namespace, DocBuf::new()) {
+                Err(error) if error.code() == Code::COMMAND_NOT_SUPPORTED_ON_VIEW => {
+                    return Ok(Applied::Outcomes(vec![Changed::Refused(error)], changes, record));
+                }
+                created => created?,
+            },
         };
         if collection.cap().is_some() {
-            let message = format!(
-                "Collection '{namespace}' is a capped collection. Writes in transactions are not allowed on capped collections."
-            );
-            return Err(Error::new(Code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION, message));
+            let deletes = matches!(changes.first(), Some(Change::Delete { .. } | Change::DeleteAny { .. }));
+            let refused = Changed::Refused(store::transaction::capped(&namespace, deletes));
+            return Ok(Applied::Outcomes(vec![refused], changes, record));
         }
         let collection = self.shadow(inside, collection)?;
         let mut claims = Claims::of(&collection);
@@ -168,7 +172,10 @@ impl SqliteStore {
         };
         let entries = |document: Doc<'_>| IndexEntries::of(collection, document);
         let old_entries = old.as_ref().map(|old| entries(old.as_doc())).transpose()?;
-        let new_entries = new.map(|new| entries(new.as_doc())).transpose()?;
+        let new_entries = match new.map(|new| entries(new.as_doc())).transpose() {
+            Ok(entries) => entries,
+            Err(error) => return Ok(Err(error)),
+        };
         let mut id = Vec::new();
         let some = new.or(old.as_ref()).map_or(Doc::EMPTY, DocBuf::as_doc);
         keys::id_key(some, &collection.collation, &mut id);

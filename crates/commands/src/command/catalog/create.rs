@@ -7,6 +7,7 @@ use crate::arguments::options;
 use crate::arguments::{is_absent, unknown_field};
 use crate::call::{Call, Disposition};
 use crate::collection_options::{clustered, validation};
+use crate::command::sessions::transactions;
 use crate::index_definition::specification;
 use crate::time_series::options::Options as TimeSeries;
 use crate::views::definitions;
@@ -112,6 +113,12 @@ pub async fn create(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Di
     arguments.check(&namespace)?;
     if !matches!(&*namespace.collection, store::views::COLLECTION | "system.profile") {
         arguments::check_to_write(&namespace)?;
+    }
+    if arguments.time_series.is_some() {
+        transactions::refuse_to_create(call, "time-series collection")?;
+    }
+    if arguments.view_on.is_some() {
+        transactions::refuse_to_create(call, "view")?;
     }
     let is_plain = arguments.view_on.is_none() && arguments.time_series.is_none();
     // A store may let a transaction create a collection that an earlier attempt has left.

@@ -158,6 +158,10 @@ pub async fn find_and_modify(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> 
     };
     let outcome = outcome.map_err(|error| match error.code() {
         Code::COMMAND_NOT_SUPPORTED_ON_VIEW | Code::DATABASE_DIFFER_CASE => error,
+        // Unlike a delete, this is refused as a whole.
+        Code::ILLEGAL_OPERATION | Code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION if call.envelope.in_transaction => {
+            store::transaction::capped(&namespace, false)
+        }
         _ => in_executor(error, "Plan executor error during findAndModify"),
     })?;
     count(call, &arguments, &outcome);

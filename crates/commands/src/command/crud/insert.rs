@@ -5,6 +5,7 @@
 use crate::arguments;
 use crate::arguments::unknown_field;
 use crate::call::{Call, Disposition};
+use crate::command::sessions::transactions;
 use crate::envelope::check_statement_id;
 use crate::envelope::collection_uuid;
 use crate::time_series;
@@ -69,6 +70,7 @@ pub async fn insert(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Di
     if (write::met_view(&outcomes) || first_is_wrong)
         && let Some(series) = time_series::find(call, &namespace).await?
     {
+        transactions::refuse_time_series(call, &namespace)?;
         outcomes = time_series::writing::insert(call, &series, options, &documents).await;
     }
     let outcomes = outcomes?;

@@ -10,6 +10,7 @@ use document::{Doc, DocWriter, Element, Value};
 use error::{Code, Error, Result};
 use server::Topology;
 use server::session_state::StatementRole;
+use store::Namespace;
 
 /// Refuses to end a transaction outside of one.
 pub fn end_without_transaction(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
@@ -24,6 +25,9 @@ pub fn end_without_transaction(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) 
 pub fn check(topology: &Topology, spec: &Spec, envelope: &Envelope<'_>) -> Result<()> {
     if envelope.txn_number.is_none() && !envelope.in_transaction {
         return Ok(());
+    }
+    if envelope.txn_number.is_some_and(i64::is_negative) {
+        return Err(Error::new(Code::INVALID_OPTIONS, "Transaction number cannot be negative"));
     }
     if *topology == Topology::Standalone {
         let message = "Transaction numbers are only allowed on a replica set member or mongos";
@@ -76,9 +80,12 @@ fn check_statement(spec: &Spec, envelope: &Envelope<'_>) -> Result<()> {
         }
         _ => {}
     }
-    match envelope.database {
-        "config" => refuse("Cannot run command against the config database in a transaction."),
-        "local" => refuse("Cannot run command against the 'local' database in a transaction."),
+    match (envelope.database, envelope.first.value()) {
+        ("config", _) => refuse("Cannot run command against the config database in a transaction."),
+        ("local", _) => refuse("Cannot run command against the 'local' database in a transaction."),
+        (database, Value::String(collection @ "system.profile")) => {
+            refuse(&format!("Cannot run command against the '{database}.{collection}' collection in a transaction."))
+        }
         _ => Ok(()),
     }
 }
@@ -142,21 +149,30 @@ pub fn check_operation(call: &Call<'_>) -> Result<()> {
             format!("Cannot write to system collection {}.{collection} within a transaction.", call.database());
         return Err(Error::new(Code(50791), message));
     }
+    if call.first().value().as_str() == Some(store::views::COLLECTION) {
+        return Err(Error::new(Code(51071), "Cannot query system.views within a transaction"));
+    }
     if call.spec.name == "find" && field("tailable").is_some_and(Value::is_truthy) {
         let message = "It is illegal to open a tailable cursor in a transaction";
         return Err(Error::new(Code::INVALID_OPTIONS, message));
     }
-    match field("pipeline").and_then(Value::as_array) {
-        Some(stages) if call.spec.name == "aggregate" => check_stages(stages),
-        _ => Ok(()),
+    if call.spec.name != "aggregate" {
+        return Ok(());
     }
+    if field("explain").is_some_and(Value::is_truthy) {
+        return refuse(
+            "Operation not permitted in transaction :: caused by :: Explain for the aggregate command cannot run within a \
+             multi-document transaction",
+        );
+    }
+    field("pipeline").and_then(Value::as_array).map_or(Ok(()), check_stages)
 }
 
 fn check_stages(stages: Doc<'_>) -> Result<()> {
     for stage in stages.values().filter_map(Value::as_document).filter_map(Doc::first) {
         match stage.key() {
             name @ ("$out" | "$merge") => return refuse(&format!("{name} cannot be used in a transaction")),
-            name @ ("$collStats" | "$indexStats" | "$planCacheStats" | "$listSessions") => {
+            name @ ("$collStats" | "$indexStats" | "$planCacheStats" | "$listSessions" | "$unionWith") => {
                 return refuse(&format!("Stage not supported inside of a multi-document transaction: {name}"));
             }
             name @ ("$currentOp" | "$listLocalSessions" | "$changeStream") => {
@@ -178,10 +194,24 @@ fn check_stages(stages: Doc<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Refuses to write measurements in a transaction.
-pub fn refuse_time_series(call: &Call<'_>) -> Result<()> {
+/// Refuses to write to the time-series collection `namespace` in a transaction.
+pub fn refuse_time_series(call: &Call<'_>, namespace: &Namespace) -> Result<()> {
+    match (call.envelope.in_transaction, call.spec.name) {
+        (false, _) => Ok(()),
+        (true, "insert") => refuse(&format!(
+            "time-series insert failed: {namespace} :: caused by :: Cannot insert into a time-series collection in a \
+             multi-document transaction: {namespace}"
+        )),
+        (true, _) => {
+            refuse(&format!("Cannot perform a multi-document transaction on a time-series collection: {namespace}"))
+        }
+    }
+}
+
+/// Refuses to create a view or a time-series collection (`what`) in a transaction.
+pub fn refuse_to_create(call: &Call<'_>, what: &str) -> Result<()> {
     match call.envelope.in_transaction {
-        true => refuse("Cannot insert into a time-series collection in a multi-document transaction"),
+        true => refuse(&format!("Cannot create a {what} in a multi-document transaction.")),
         false => Ok(()),
     }
 }
