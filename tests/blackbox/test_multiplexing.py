@@ -53,9 +53,20 @@ def gateway(replication, tmp_path_factory):
 
 @pytest.fixture
 def others(gateway):
-    """Sessions that use all connections in turns."""
+    """A function by which other sessions use all connections. `pinned`: so many they cannot get."""
     sessions = [gateway.connect() for _ in range(2 * CONNECTIONS)]
-    yield lambda: [(rows(session, "DO 1"), reads_at(session)) for session in sessions]
+
+    def use_all(pinned: int = 0):
+        holding = sessions[:CONNECTIONS - 1 - pinned]
+        for session in holding:
+            rows(session, "BEGIN")
+        for session in sessions[CONNECTIONS:]:
+            rows(session, "DO 1")
+            reads_at(session)
+        for session in holding:
+            rows(session, "COMMIT")
+
+    yield use_all
     for session in sessions:
         session.close()
 
@@ -136,20 +147,20 @@ def test_users_share_connections(gateway, others):
 def test_what_cannot_be_brought_along_keeps_its_connection(gateway, others):
     with contextlib.closing(gateway.connect()) as connection:
         rows(connection, "SET @a = 7")
-        others()
+        others(pinned=1)
         assert rows(connection, "SELECT @a") == ((7,),)
         rows(connection, "CREATE TEMPORARY TABLE x AS SELECT 5 AS a")
-        others()
+        others(pinned=1)
         assert rows(connection, "SELECT a FROM x") == ((5,),)
     with contextlib.closing(gateway.connect()) as connection:
         rows(connection, "SELECT GET_LOCK('mine', 0)")
-        others()
+        others(pinned=1)
         assert rows(connection, "SELECT IS_USED_LOCK('mine') = CONNECTION_ID()") == ((1,),)
     with contextlib.closing(gateway.connect()) as connection:
         rows(connection, "PREPARE s FROM 'SELECT ? + 1'")
         rows(connection, "BEGIN")
         rows(connection, "INSERT INTO written (a) VALUES (-33)")
-        others()
+        others(pinned=1)
         rows(connection, "SET @a = 1")
         assert rows(connection, "EXECUTE s USING @a") == ((2,),)
         rows(connection, "ROLLBACK")

@@ -244,6 +244,7 @@ impl Session {
 
     fn note_home_reply(&mut self, split: &mut Split, reply: &ReplyTracker, diagnostics: DiagnosticsEffect) {
         if let Some(sharing) = &mut split.sharing {
+            sharing.note_move(split.last_replica.is_none());
             sharing.note_reply(reply, diagnostics);
         }
         self.context.service.statistics.to_primary.increment();

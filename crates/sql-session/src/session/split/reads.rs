@@ -206,6 +206,10 @@ impl Session {
         let Some(packet) = replica.packet(read).await.map_err(lost)? else {
             return Err(Missed::NotNow(Box::new(replica)));
         };
+        if let Some(sharing) = &mut split.sharing {
+            // If it fails, FOUND_ROWS() there is about another statement.
+            sharing.note_move(false);
+        }
         let mut reply = ReplyTracker::new(ReplyKind::Results, self.login.deprecates_eof);
         let backend = replica.assignment.backend().clone();
         let running = backend.activity.begin();
