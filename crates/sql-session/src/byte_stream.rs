@@ -5,6 +5,7 @@ use selkie_runtime::Stream;
 use std::cell::RefCell;
 use std::io;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use tls::rustls::pki_types::ServerName;
 use tls::rustls::{ClientConfig, ServerConfig};
 use tokio::io::AsyncReadExt;
@@ -105,6 +106,15 @@ impl ByteStream {
             if stream.read_buf(input).await? == 0 {
                 return Ok(0);
             }
+        }
+    }
+
+    /// Becomes ready when there is something to read, or the end. For a compressed stream that may
+    /// be too early.
+    pub fn poll_readable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match (&self.stream, &self.compression) {
+            (Some(stream), None) => stream.poll_read_ready(context),
+            _ => Poll::Ready(Ok(())),
         }
     }
 

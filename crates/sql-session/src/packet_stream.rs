@@ -6,6 +6,7 @@ use crate::reply_tracker::{PACKET_MAX, ReplyTracker};
 use bytes::BufMut;
 use selkie_runtime::Stream;
 use service::ServerSettings;
+use std::future::poll_fn;
 use std::io;
 use std::net::IpAddr;
 use std::pin::pin;
@@ -118,10 +119,35 @@ impl PacketStream {
         }
     }
 
+    /// As [`PacketStream::fill`], without a buffer until there is something to read.
+    pub async fn fill_when_sent(&mut self) -> io::Result<()> {
+        if self.bytes().is_empty() {
+            let readable = |context: &mut Context<'_>| {
+                let ready = self.stream.poll_readable(context);
+                if ready.is_pending() {
+                    self.free_buffer();
+                }
+                ready
+            };
+            poll_fn(readable).await?;
+        }
+        self.fill().await
+    }
+
     /// Returns whether the other side has sent nothing, and not closed.
     pub fn is_quiet(&mut self) -> bool {
-        let is_empty = self.bytes().is_empty();
-        is_empty && pin!(self.fill()).poll(&mut Context::from_waker(Waker::noop())).is_pending()
+        let mut context = Context::from_waker(Waker::noop());
+        if !self.bytes().is_empty() || self.stream.poll_readable(&mut context).is_pending() {
+            return self.bytes().is_empty();
+        }
+        pin!(self.fill()).poll(&mut context).is_pending()
+    }
+
+    /// Frees the buffer if it is empty, as the connection is idle.
+    pub fn free_buffer(&mut self) {
+        if self.bytes().is_empty() {
+            (self.buffer, self.start) = (Vec::new(), 0);
+        }
     }
 
     /// As [`PacketStream::fill`], while the other side must not pause.

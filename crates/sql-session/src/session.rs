@@ -1,6 +1,7 @@
 //! A session of an SQL client: its commands, one after the other, and the server's replies.
 
 mod awaited;
+mod begin;
 mod cached_select;
 mod catch_up;
 mod classification;
@@ -24,48 +25,36 @@ mod write_effects;
 pub use self::split::IdleConnections;
 
 use self::awaited::Awaited;
-use self::filter_state::Filtering;
+use self::begin::{Begun, Shared, begin};
 use self::query_packet::query_packet;
 use self::state::{KEY_OF_TEXT, Session};
 use self::statement_effect::StatementEffect;
-use self::text_prepared::TextPrepared;
-use crate::backend_connection::{self, BackendConnection};
-use crate::context::SqlContext;
 use crate::counted_connection::CountedConnection;
-use crate::in_flight_writes::InFlightWrites;
-use crate::login::{self, AuditedClient, UserChange};
-use crate::packet_stream::{self, PacketStream};
+use crate::login::{self, UserChange};
+use crate::packet_stream;
 use crate::privileges::PrivilegeHistory;
 use crate::reply_tracker::{IN_TRANSACTION, NO_BACKSLASH_ESCAPES, ReplyKind, ReplyTracker};
-use crate::running_command::RunningCommand;
-use ahash::AHashMap;
 use selkie_runtime::Connection;
 use selkie_runtime::connection::Life;
-use server::sql_statistics::SqlStatistics;
-use service::{Assignment, ConnectError};
+use service::Assignment;
 use sql_classify::statement::STATEMENT_BYTES_MAX;
 use sql_classify::{
-    CacheSwitch, Charset, ClassCache, DiagnosticsKept, DiagnosticsUse, DoubleQuotes, Lexis, ParseContext, StatementKind,
+    CacheSwitch, Charset, DiagnosticsKept, DiagnosticsUse, DoubleQuotes, Lexis, ParseContext, StatementKind,
 };
-use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::time::timeout;
 
-/// What a session shares with others: the state of its service, the classes of statements of its
-/// worker, and the connections that no session uses.
-pub type Shared = (Arc<SqlContext>, Rc<RefCell<ClassCache>>, Rc<IdleConnections>);
-
 /// Serves a client until either side closes.
-pub async fn serve((context, classes, idle_connections): Shared, connection: Connection) {
+///
+/// Most sessions are idle: this future has memory for an idle one only. The steps that need more
+/// (the login, a command) are futures of their own while they run.
+pub async fn serve(shared: Shared, connection: Connection) {
     let life = connection.life.clone();
-    life.set_busy(true);
-    let counted = CountedConnection::new(context.clone());
-    let statistics = &counted.0.server.sql_statistics;
-    let listener_uses_cache = context.uses_cache(connection.listener);
-    let running = RunningCommand::new(&connection.stream);
+    let (id, peer) = (connection.id, connection.peer);
+    let counted = CountedConnection::new(shared.0.clone());
     let described = server::audit::Connection {
         id: connection.id,
         listener: connection.listener,
@@ -74,25 +63,20 @@ pub async fn serve((context, classes, idle_connections): Shared, connection: Con
         users: Arc::default(),
         roles: Arc::default(),
     };
-    let audited = AuditedClient::new(context.server.clone(), described);
-    let mut client = PacketStream::new(connection.stream, connection.peer.map(|peer| peer.ip()));
-    idle_connections.make_room();
-    let connected = backend_connection::connect(&context).await;
-    life.set_busy(false);
-    let outcome = match connected {
-        Ok(connected) => {
-            let shared = (context, classes, idle_connections);
-            run(shared, client, connected, &life, listener_uses_cache, (running, audited)).await
-        }
-        Err(error) => refuse(&mut client, &error, statistics).await,
+    // The rest of the connection counts until the session ends.
+    let stream = connection.stream;
+    let outcome = match Box::pin(begin(shared, (stream, described), &life)).await {
+        Ok(Some(mut begun)) => begun.serve(&life).await,
+        Ok(None) => Ok(()),
+        Err(error) => Err(error),
     };
     if outcome.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::TimedOut) {
-        statistics.stalled.increment();
+        counted.0.server.sql_statistics.stalled.increment();
     }
     if let Err(error) = outcome
         && error.kind() != io::ErrorKind::UnexpectedEof
     {
-        tracing::debug!(connection = connection.id, peer = ?connection.peer, %error, "an SQL session has ended");
+        tracing::debug!(connection = id, ?peer, %error, "an SQL session has ended");
     }
 }
 
@@ -103,140 +87,63 @@ fn uses_diagnostics(sql: &[u8]) -> bool {
     words.iter().any(|word| memchr::memmem::find(&upper, word.as_bytes()).is_some())
 }
 
-/// Sends a client the error that says why it gets no server.
-async fn refuse(client: &mut PacketStream, error: &ConnectError, statistics: &SqlStatistics) -> io::Result<()> {
-    let too_many = |sentence: &str| login::error_packet(0, 1040, "08004", &format!("Too many connections: {sentence}"));
-    let packet = match error {
-        ConnectError::NotAdmitted => {
-            statistics.logins_not_admitted.increment();
-            tracing::warn!("too many SQL clients have not logged in yet: refusing a connection");
-            too_many("others have not logged in yet")
-        }
-        ConnectError::Full(sentence) => {
-            statistics.connections_rejected.increment();
-            tracing::warn!("refusing an SQL client: {sentence}");
-            too_many(sentence)
-        }
-        ConnectError::NoServer(_) | ConnectError::Failed { .. } => {
-            statistics.logins_without_backend.increment();
-            tracing::warn!(%error, "cannot connect an SQL client to the MariaDB server");
-            login::error_packet(0, 2003, "HY000", &format!("Selkie cannot reach the MariaDB server behind it: {error}"))
-        }
-    };
-    client.send(&packet).await
-}
-
-async fn run(
-    (context, classes, idle_connections): Shared,
-    mut client: PacketStream,
-    (mut lease, logging_in, mut server): BackendConnection,
-    life: &Life,
-    listener_uses_cache: bool,
-    (mut running, mut audited): (RunningCommand, AuditedClient),
-) -> io::Result<()> {
-    let login = login::log_in(&mut client, &mut server, &mut audited, (&context, &mut lease));
-    let Ok(login) = timeout(context.timeouts.login, login).await else {
-        context.server.sql_statistics.logins_timed_out.increment();
-        return Ok(());
-    };
-    let Some(login) = login? else { return Ok(()) };
-    client.stalled_after = Some(context.timeouts.stalled);
-    drop(logging_in);
-    let connection = running.connection();
-    connection.set(login.session, lease.killer());
-    let mut assignment = lease.assignment.clone();
-    let status = login.status;
-    let filtering = Filtering::new(context.service.states(), &login.response, client.peer);
-    let mut session = Session {
-        context,
-        classes,
-        idle_connections,
-        client,
-        server,
-        login,
-        lease,
-        audited,
-        status,
-        backslash_escapes: status.is_some_and(|status| status & NO_BACKSLASH_ESCAPES == 0),
-        settings: None,
-        may_see_private_tables: false,
-        in_flight: InFlightWrites::default(),
-        has_next_transaction_settings: false,
-        privileges: PrivilegeHistory::default(),
-        server_used: Instant::now(),
-        last_cached_select: None,
-        found_rows: None,
-        has_warnings: false,
-        resets_warnings: false,
-        definitions_version: None,
-        delays_rows: false,
-        prepared: AHashMap::default(),
-        text_prepared: TextPrepared::default(),
-        last_prepared: None,
-        listener_uses_cache,
-        client_uses_cache: true,
-        split: None,
-        is_split: false,
-        filtering,
-    };
-    session.begin_split(&connection).await;
-    if session.context.cache.is_some() && listener_uses_cache {
-        // Reads the privileges that the login used, before they change.
-        session.settings().await?;
-    }
-    session.is_split = session.split.is_some();
-    let is_split = session.is_split;
-    while !life.is_draining() {
-        if is_split && !Arc::ptr_eq(assignment.backend(), session.lease.assignment.backend()) {
-            // It has gone over to another server.
-            assignment = session.lease.assignment.clone();
-        }
-        life.set_busy(false);
-        let sent = session.client.sent;
-        match session.wait_for_command(&mut assignment).await {
-            Ok(Awaited::Command) => {}
-            Ok(Awaited::ServerBytes) => {
-                return packet_stream::relay_both_ways(&mut session.client, &mut session.server).await;
+impl Begun {
+    /// Executes the client's commands until either side closes.
+    async fn serve(&mut self, life: &Life) -> io::Result<()> {
+        let Begun { session, running, assignment } = self;
+        let is_split = session.is_split;
+        while !life.is_draining() {
+            if is_split && !Arc::ptr_eq(assignment.backend(), session.lease.assignment.backend()) {
+                // It has gone over to another server.
+                *assignment = session.lease.assignment.clone();
             }
-            Ok(Awaited::Nothing) => return Ok(()),
-            Ok(Awaited::End(reason)) => {
-                session.send_reason(sent, &reason).await;
-                return Ok(());
-            }
-            Err(error) => {
-                if error.kind() != io::ErrorKind::TimedOut {
-                    session.send_reason(sent, CONNECTION_LOST).await;
+            life.set_busy(false);
+            let sent = session.client.sent;
+            match session.wait_for_command(assignment).await {
+                Ok(Awaited::Command) => {}
+                Ok(Awaited::ServerBytes) => {
+                    return Box::pin(packet_stream::relay_both_ways(&mut session.client, &mut session.server)).await;
                 }
-                return Err(error);
-            }
-        }
-        life.set_busy(true);
-        let outcome = tokio::select! {
-            biased;
-            outcome = running.while_connected(session.filtered_command()) => outcome,
-            reason = assignment.end_now(), if !is_split => {
-                session.send_reason(sent, reason).await;
-                session.finish_writes();
-                running.abandon();
-                return Ok(());
-            }
-        };
-        match outcome {
-            Some(Ok(true)) => {}
-            Some(Ok(false)) => break,
-            Some(Err(error)) => {
-                running.abandon();
-                // A client that has stopped within a packet gets no reply.
-                if error.kind() != io::ErrorKind::TimedOut {
-                    assignment.suspect();
-                    session.send_reason(sent, CONNECTION_LOST).await;
+                Ok(Awaited::Nothing) => return Ok(()),
+                Ok(Awaited::End(reason)) => {
+                    session.send_reason(sent, &reason).await;
+                    return Ok(());
                 }
-                return Err(error);
+                Err(error) => {
+                    if error.kind() != io::ErrorKind::TimedOut {
+                        session.send_reason(sent, CONNECTION_LOST).await;
+                    }
+                    return Err(error);
+                }
             }
-            None => return Err(io::ErrorKind::UnexpectedEof.into()),
+            life.set_busy(true);
+            let outcome = tokio::select! {
+                biased;
+                outcome = running.while_connected(Box::pin(session.filtered_command())) => outcome,
+                reason = assignment.end_now(), if !is_split => {
+                    session.send_reason(sent, reason).await;
+                    session.finish_writes();
+                    running.abandon();
+                    return Ok(());
+                }
+            };
+            match outcome {
+                Some(Ok(true)) => {}
+                Some(Ok(false)) => break,
+                Some(Err(error)) => {
+                    running.abandon();
+                    // A client that has stopped within a packet gets no reply.
+                    if error.kind() != io::ErrorKind::TimedOut {
+                        assignment.suspect();
+                        session.send_reason(sent, CONNECTION_LOST).await;
+                    }
+                    return Err(error);
+                }
+                None => return Err(io::ErrorKind::UnexpectedEof.into()),
+            }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Why a session ends whose connection to the server has failed.
@@ -272,8 +179,8 @@ impl Session {
             // The server first: a killed session gets no more results.
             let read = tokio::select! {
                 biased;
-                read = self.server.fill() => read,
-                read = self.client.fill() => read,
+                read = self.server.fill_when_sent() => read,
+                read = self.client.fill_when_sent() => read,
                 () = assignment.changed() => continue,
             };
             if read.is_err() {

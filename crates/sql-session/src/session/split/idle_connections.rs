@@ -91,7 +91,7 @@ impl IdleConnections {
     /// Gives a connection back. `owner`: the session that has used it.
     pub fn put(
         self: &Rc<Self>,
-        connection: FurtherConnection,
+        mut connection: FurtherConnection,
         owner: u64,
         diagnostics: Option<Rc<RefCell<Diagnostics>>>,
         unread: Option<Unread>,
@@ -100,6 +100,7 @@ impl IdleConnections {
             spawn_local(self.clone().serve_others());
         }
         let server = self.server(connection.assignment.backend());
+        connection.server.free_buffer();
         let is_usable = connection.assignment.end().is_none() && !server.is_turn_of_others();
         let idle = IdleConnection { connection, owner, diagnostics, unread, since: Instant::now() };
         if is_usable {

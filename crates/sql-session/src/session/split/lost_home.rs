@@ -45,7 +45,7 @@ impl Session {
     /// Returns whether the server has closed the session's own connection alone: after KILL, or a
     /// limit of time.
     pub(super) async fn is_killed(&self) -> bool {
-        self.lease.assignment.end().is_none() && is_up(&self.lease.server).await
+        self.lease.assignment.end().is_none() && Box::pin(is_up(&self.lease.server)).await
     }
 
     /// Reports to the client that its statement has failed with the connection, and gives that up.
@@ -141,12 +141,12 @@ impl Session {
                 () = self.lease.ended(), if is_parked => {
                     return Ok(Awaited::End("it was killed".to_owned()));
                 }
-                read = self.server.fill(), if !is_detached => {
+                read = self.server.fill_when_sent(), if !is_detached => {
                     if read.is_err() {
                         self.server.close();
                     }
                 }
-                read = self.client.fill() => read?,
+                read = self.client.fill_when_sent() => read?,
                 () = assignment.changed(), if !is_detached => {}
             }
         }
@@ -157,7 +157,7 @@ impl Session {
     async fn leave_idle_home(&mut self, split: &mut Split) -> Option<Left> {
         let reason = if !self.server.bytes().is_empty() {
             // An administrator has killed it, unless the whole server shuts down.
-            let packet = self.server.peek_packet(ERROR_BYTES_MAX).await.ok()?;
+            let packet = Box::pin(self.server.peek_packet(ERROR_BYTES_MAX)).await.ok()?;
             match ErrPacket::decode(packet.get(4..).unwrap_or_default()) {
                 Ok(error) if error.code == SHUTDOWN => "it shuts down".to_owned(),
                 _ => return Some(Left::ServerBytes),
