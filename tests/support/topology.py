@@ -1,7 +1,10 @@
 """MariaDB servers that replicate: a primary with replicas, and a node of a Galera cluster."""
 
 import contextlib
+import os
+import re
 import shutil
+import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -134,20 +137,76 @@ def galera_provider() -> Path | None:
     return next((path for path in PROVIDERS if path.exists()), None)
 
 
-class GaleraNode(MariadbServer):
-    """A Galera cluster of one node."""
+class GaleraNode(Copy):
+    """A node of a Galera cluster. `number`: of the node, from 1; `group`: the ports at which the
+    nodes reach each other."""
 
-    def __init__(self, folder: Path):
-        port = free_port()
+    def __init__(self, folder: Path, number: int = 1, group: tuple[int, ...] = (), template: "GaleraNode | None" = None):
+        group = group or (free_port(),)
+        port = group[number - 1]
+        self.group = group
+        self.begins_cluster = True
         options = (
-            *SMALL, "--server-id=1", "--log-bin=binlog", "--binlog-format=ROW", "--innodb-autoinc-lock-mode=2",
-            "--wsrep-on=ON", f"--wsrep-provider={galera_provider()}", "--wsrep-cluster-name=test",
-            "--wsrep-cluster-address=gcomm://", f"--wsrep-node-address=127.0.0.1:{port}", "--wsrep-sst-method=skip",
+            *SMALL, f"--server-id={number}", "--log-bin=binlog", "--log-slave-updates=ON", "--binlog-format=ROW",
+            "--innodb-autoinc-lock-mode=2", "--wsrep-on=ON", f"--wsrep-provider={galera_provider()}",
+            "--wsrep-cluster-name=test", f"--wsrep-node-address=127.0.0.1:{port}",
+            # A program of the tests.
+            "--wsrep-sst-method=missed",
             f"--wsrep-provider-options=base_host=127.0.0.1;base_port={port};gmcast.listen_addr=tcp://127.0.0.1:{port};"
-            "gcache.size=16M",
-            "--wsrep-new-cluster",
+            f"ist.recv_addr=127.0.0.1:{free_port()};gcache.size=16M;pc.recovery=FALSE;evs.suspect_timeout=PT2S;"
+            "evs.inactive_timeout=PT4S;evs.keepalive_period=PT0.5S;evs.inactive_check_period=PT0.2S",
         )
-        super().__init__(folder, options)
+        super().__init__(folder, options, template)
+        self.environment["PATH"] = f"{Path(__file__).parent / 'galera'}{os.pathsep}{os.environ['PATH']}"
+
+    def command(self) -> list[str]:
+        addresses = ",".join(f"127.0.0.1:{port}" for port in self.group)
+        begins = ["--wsrep-new-cluster"] if self.begins_cluster else []
+        return [*super().command(), f"--wsrep-cluster-address=gcomm://{addresses}", *begins]
+
+    def state(self) -> str:
+        return dict(self.sql("SHOW GLOBAL STATUS LIKE 'wsrep_local_state%'"))["wsrep_local_state"]
 
     def is_ready(self) -> bool:
-        return super().is_ready() and self.sql("SHOW GLOBAL STATUS LIKE 'wsrep_local_state'") == (("wsrep_local_state", "4"),)
+        return super().is_ready() and self.state() == "4"
+
+    def start_again(self):
+        """Starts a node that was killed, at the last transaction that it has."""
+        self.begins_cluster = False
+        recovering = [*self.command(), "--wsrep-recover"]
+        done = subprocess.run(recovering, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        found = re.findall(r"Recovered position: *(\S+)", done.stderr)
+        assert found, done.stderr
+        options, self.options = self.options, (*self.options, f"--wsrep-start-position={found[-1]}")
+        try:
+            return self.start()
+        finally:
+            self.options = options
+
+
+class GaleraCluster(Topology):
+    """A Galera cluster of three nodes. `statements`: executed before the others join."""
+
+    def __init__(self, folder: Path, statements: tuple[str, ...] = ()):
+        group = tuple(free_port() for _ in range(3))
+        first = GaleraNode(folder / "db1", 1, group).start()
+        for statement in statements:
+            first.sql(statement)
+        # The others begin with its data: then they join without a copy of a whole server.
+        first.stop()
+        self.servers = [first, *(GaleraNode(folder / f"db{number}", number, group, first) for number in (2, 3))]
+        first.start()
+        for node in self.servers[1:]:
+            node.begins_cluster = False
+            node.start()
+        self.await_size(3)
+
+    def await_size(self, size: int):
+        """Waits until all nodes that run belong to a cluster of this size."""
+        for node in self.servers:
+            if node.is_running():
+                until(lambda node=node: self.size(node) == str(size))
+
+    @staticmethod
+    def size(node: GaleraNode) -> str:
+        return dict(node.sql("SHOW GLOBAL STATUS LIKE 'wsrep_cluster_size'"))["wsrep_cluster_size"]
