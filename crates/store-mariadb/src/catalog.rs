@@ -6,6 +6,8 @@
 //! table's columns. Therefore concurrent misses of one entry wait for the first of them, and a
 //! stale entry is used while it is being read again.
 
+pub(crate) mod attempts;
+pub(crate) mod cluster_lock;
 pub(crate) mod collections;
 mod column_cache;
 pub(crate) mod databases;
@@ -24,6 +26,7 @@ use crate::accounts::new_schema;
 use crate::catalog::table::Table;
 use crate::index::{Index, records};
 use ahash::AHashMap;
+use cluster_lock::ClusterLocks;
 use column_cache::{ColumnCache, TableDescription};
 use document::Value;
 use error::{Code, Error};
@@ -57,6 +60,8 @@ pub(crate) struct Catalog {
     changes: Arc<AtomicU64>,
     seen: Cell<u64>,
     columns: ColumnCache,
+    /// Locks on all nodes, if the server is a node of a Galera cluster.
+    pub cluster_locks: Option<ClusterLocks>,
 }
 
 impl Catalog {
@@ -68,6 +73,7 @@ impl Catalog {
             changes,
             seen: Cell::new(0),
             columns: ColumnCache::new(),
+            cluster_locks: None,
         }
     }
 
@@ -148,7 +154,7 @@ impl Catalog {
                     return Err(views::not_a_collection(namespace).into());
                 }
                 TableLookup::Nothing => match self.create_missing(connection, namespace).await {
-                    Err(failure) if failure.is_lost_race() => definition_lock::pause(attempt).await,
+                    Err(failure) if failure.is_lost_race() => attempts::pause(attempt).await,
                     outcome => created |= outcome?,
                 },
             }
@@ -161,9 +167,11 @@ impl Catalog {
     async fn create_missing(&self, connection: &mut Connection, namespace: &Namespace) -> Result<bool> {
         let (schema, table) = self.names(namespace)?;
         let lock = [definition_lock::collection_lock(schema, &table)];
-        definition_lock::locked(connection, &lock, async |connection| match self.read(connection, namespace).await? {
-            TableLookup::Nothing => self.create(connection, namespace, &document::DocBuf::new()).await,
-            TableLookup::Collection(_) | TableLookup::OtherTable => Ok(false),
+        definition_lock::locked(self.cluster_locks.as_ref(), connection, &lock, async |connection| {
+            match self.read(connection, namespace).await? {
+                TableLookup::Nothing => self.create(connection, namespace, &document::DocBuf::new()).await,
+                TableLookup::Collection(_) | TableLookup::OtherTable => Ok(false),
+            }
         })
         .await
     }
@@ -214,7 +222,7 @@ impl Catalog {
         let create = async |connection: &mut Connection| {
             self.create_in_schema(connection, schema, &table, &namespace.collection, options).await
         };
-        definition_lock::locked(connection, &lock, create).await
+        definition_lock::locked(self.cluster_locks.as_ref(), connection, &lock, create).await
     }
 
     async fn create_in_schema(

@@ -1,7 +1,7 @@
 //! The contract of crate `store`, carried out by the modules beside it.
 
 use crate::accounts::change::MariaDbAccountChange;
-use crate::catalog::{collections, databases, statistics};
+use crate::catalog::{attempts, collections, databases, statistics};
 use crate::index::side_index::refresh;
 use crate::index::{build, manage};
 use crate::plan::{MariaDbPlan, planner};
@@ -65,12 +65,26 @@ fn mapped<'a, T: 'a>(future: impl Future<Output = Result<T>> + 'a) -> LocalBoxFu
     Box::pin(async move { future.await.map_err(Error::from) })
 }
 
+/// As [`mapped`], for a read that must not fail because of a change of definitions: a node of a
+/// Galera cluster ends each statement that is in the way of another node's change.
+fn repeated<'a, T: 'a>(read: impl AsyncFn() -> Result<T> + 'a) -> LocalBoxFuture<'a, error::Result<T>> {
+    mapped(async move {
+        for attempt in 1..attempts::ATTEMPTS_MAX {
+            match read().await {
+                Err(failure) if failure.is_contention() => attempts::pause(attempt).await,
+                outcome => return outcome,
+            }
+        }
+        read().await
+    })
+}
+
 impl DocumentStore for MariaDbStore {
     fn default_collation<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, error::Result<Collation>> {
         if let Some(table) = self.catalog.cached(namespace) {
             return Box::pin(std::future::ready(Ok(table.collation.clone())));
         }
-        mapped(async move {
+        repeated(async move || {
             let table = match self.catalog.names(namespace) {
                 Ok(_) => self.look_up(namespace).await?,
                 // A name that MariaDB cannot hold is no collection's.
@@ -85,7 +99,7 @@ impl DocumentStore for MariaDbStore {
         namespace: &'a Namespace,
         query: Query<'a>,
     ) -> LocalBoxFuture<'a, error::Result<Arc<dyn Plan>>> {
-        mapped(self.make_plan(namespace, query))
+        repeated(async move || self.make_plan(namespace, query).await)
     }
 
     fn plan_distinct<'a>(
@@ -95,7 +109,7 @@ impl DocumentStore for MariaDbStore {
         path: &'a str,
         collation: &'a Collation,
     ) -> LocalBoxFuture<'a, error::Result<Arc<dyn Plan>>> {
-        mapped(async move {
+        repeated(async move || {
             if query.predicate.matches_everything() && query.hint.is_none() && collation.is_simple() {
                 let table = self.known_table(namespace).await?;
                 if let Some(plan) = table.and_then(|table| planner::plan_distinct(namespace, table, path)) {
@@ -121,7 +135,7 @@ impl DocumentStore for MariaDbStore {
     }
 
     fn count<'a>(&'a self, plan: &'a dyn Plan, enough: Option<u64>) -> LocalBoxFuture<'a, error::Result<Option<u64>>> {
-        mapped(async move { count::count(self, downcast(plan)?, enough).await })
+        repeated(async move || count::count(self, downcast(plan)?, enough).await)
     }
 
     fn explain<'a>(
@@ -239,15 +253,15 @@ impl DocumentStore for MariaDbStore {
     }
 
     fn collections<'a>(&'a self, database: &'a str) -> LocalBoxFuture<'a, error::Result<Vec<CollectionInfo>>> {
-        mapped(collections::list(self, database))
+        repeated(async move || collections::list(self, database).await)
     }
 
     fn collection<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, error::Result<Option<CollectionInfo>>> {
-        mapped(collections::one(self, namespace))
+        repeated(async move || collections::one(self, namespace).await)
     }
 
     fn databases<'a>(&'a self) -> LocalBoxFuture<'a, error::Result<Vec<DatabaseInfo>>> {
-        mapped(databases::list(self))
+        repeated(async move || databases::list(self).await)
     }
 
     fn drop_database<'a>(&'a self, database: &'a str) -> LocalBoxFuture<'a, error::Result<bool>> {
@@ -288,25 +302,25 @@ impl DocumentStore for MariaDbStore {
     }
 
     fn indexes<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, error::Result<Option<Vec<IndexSpec>>>> {
-        mapped(manage::list(self, namespace))
+        repeated(async move || manage::list(self, namespace).await)
     }
 
     fn cached_indexes<'a>(
         &'a self,
         namespace: &'a Namespace,
     ) -> LocalBoxFuture<'a, error::Result<Option<Vec<IndexSpec>>>> {
-        mapped(manage::known(self, namespace))
+        repeated(async move || manage::known(self, namespace).await)
     }
 
     fn collection_stats<'a>(
         &'a self,
         namespace: &'a Namespace,
     ) -> LocalBoxFuture<'a, error::Result<Option<CollectionStats>>> {
-        mapped(statistics::collection(self, namespace))
+        repeated(async move || statistics::collection(self, namespace).await)
     }
 
     fn estimated_size<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, error::Result<SizeEstimate>> {
-        mapped(statistics::estimated_size(self, namespace))
+        repeated(async move || statistics::estimated_size(self, namespace).await)
     }
 
     fn content_version<'a>(&'a self, namespaces: &'a [Namespace]) -> LocalBoxFuture<'a, error::Result<Option<u64>>> {
@@ -314,7 +328,7 @@ impl DocumentStore for MariaDbStore {
     }
 
     fn database_stats<'a>(&'a self, database: &'a str) -> LocalBoxFuture<'a, error::Result<DatabaseStats>> {
-        mapped(statistics::database(self, database))
+        repeated(async move || statistics::database(self, database).await)
     }
 
     fn reads_elsewhere(&self, preference: &ReadPreference) -> bool {

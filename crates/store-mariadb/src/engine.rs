@@ -200,16 +200,16 @@ pub(crate) async fn examine(
     let (mut connection, server) = establish(place, options.pool.connect_timeout).await?;
     connection.queue_query(
         "SELECT @@max_allowed_packet, @@lower_case_table_names, @@log_bin, @@binlog_format, @@auto_increment_increment, \
-         @@GLOBAL.read_only",
+         @@GLOBAL.read_only, (SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_VARIABLES WHERE VARIABLE_NAME = 'WSREP_ON')",
     );
     let mut values = Vec::new();
     while let mariadb_client::Event::Row(range) = connection.next().await? {
         let mut row = TextRow::new(connection.raw_row(range).0);
-        for _ in 0..6 {
+        for _ in 0..7 {
             values.push(String::from_utf8_lossy(row.next_bytes()?.unwrap_or_default()).into_owned());
         }
     }
-    let [packet, case, log, format, step, read_only] = values.as_slice() else {
+    let [packet, case, log, format, step, read_only, galera] = values.as_slice() else {
         return Err(Failure::Lost("MariaDB did not return its settings".into()));
     };
     let packet_bytes_max = packet.parse().unwrap_or(0);
@@ -253,6 +253,7 @@ pub(crate) async fn examine(
         ignores_case: case != "0",
         packet_bytes_max,
         counts_by_one: step == "1",
+        is_galera: galera == "ON",
         unsuitable,
     };
     Ok((facts, accounts))

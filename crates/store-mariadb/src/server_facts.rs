@@ -10,6 +10,8 @@ pub(crate) struct ServerFacts {
     pub packet_bytes_max: u64,
     /// `auto_increment_increment` is 1, as it is unless several servers of a cluster alternate.
     pub counts_by_one: bool,
+    /// It is a node of a Galera cluster.
+    pub is_galera: bool,
     /// JSON paths support ranges.
     pub has_ranges: bool,
     /// Why documents cannot be written, if the server is unsuitable but also serves SQL clients.

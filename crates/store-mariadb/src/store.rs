@@ -1,6 +1,7 @@
 //! The half of the store that serves one worker: its connections, catalog and state.
 
 use crate::accounts::AccountSettings;
+use crate::catalog::cluster_lock::ClusterLocks;
 use crate::catalog::table::Table;
 use crate::catalog::{Catalog, definition_lock, names, own_schema};
 use crate::feed::{Feed, PastReaders};
@@ -86,7 +87,7 @@ impl MariaDbStore {
     pub fn open(
         options: Options,
         (servers, accounts, read_accounts): (PoolServers, Option<AccountSettings>, Arc<ReadAccounts>),
-        catalog: Catalog,
+        mut catalog: Catalog,
         facts: &ServerFacts,
         change_observer: Arc<ObserverSlot>,
         transactions: Arc<SharedTransactions>,
@@ -96,6 +97,7 @@ impl MariaDbStore {
         let last_writes = options.pool.last_writes.clone();
         let read_pools = options.read_servers.map(|servers| ReadPools::new(servers, read_accounts, &options.pool));
         let pool = Pool::new(servers, options.pool);
+        catalog.cluster_locks = facts.is_galera.then(|| ClusterLocks::new(pool.clone()));
         let worker = Rc::new(WorkerState {
             shared_connection: SharedConnection::new(pool.clone()),
             documents_connection: accounts.as_ref().map(|_| SharedConnection::with_roles(pool.clone())),
@@ -156,7 +158,7 @@ impl MariaDbStore {
         if !self.has_own_schema.get() {
             let mut lease = self.pool.lease().await?;
             let lock = [definition_lock::database_lock(names::OWN_SCHEMA)];
-            definition_lock::locked(&mut lease, &lock, async |connection| {
+            definition_lock::locked_on_server(&mut lease, &lock, async |connection| {
                 match own_schema::exists(connection).await? {
                     true => Ok(()),
                     false => own_schema::create_if_allowed(connection).await,

@@ -3,7 +3,7 @@
 use crate::catalog::own_schema::{self, CollectionRecord};
 use crate::catalog::table::Table;
 use crate::catalog::table_columns::{ColumnInfo, table_shape};
-use crate::catalog::{TableLookup, definition_lock, exclusive_change, names, not_a_collection};
+use crate::catalog::{TableLookup, attempts, definition_lock, exclusive_change, names, not_a_collection};
 use crate::index::side_index::side_table::{self, Duplicates};
 use crate::index::{element_table, side_index};
 use crate::store::MariaDbStore;
@@ -108,7 +108,9 @@ async fn rename_exclusively(
         let from = (&*source.schema, &*source.name);
         own_schema::rename_collection(connection, from, (schema, &name), &to.collection).await
     };
-    let renamed = definition_lock::locked(connection, &[definition_lock::database_lock(schema)], renaming).await;
+    let lock = [definition_lock::database_lock(schema)];
+    let cluster = store.catalog.cluster_locks.as_ref();
+    let renamed = definition_lock::locked(cluster, connection, &lock, renaming).await;
     if renamed.as_ref().is_err_and(Failure::is_lost) {
         return renamed;
     }
@@ -221,7 +223,7 @@ pub(crate) async fn drop_database(store: &MariaDbStore, database: &str) -> Resul
     let mut any = false;
     for table in document_tables(&mut lease, schema).await? {
         let lock = [definition_lock::collection_lock(schema, &table)];
-        any |= drop_with_retry(&mut lease, &lock, async |connection| {
+        any |= drop_with_retry(store, &mut lease, &lock, async |connection| {
             match store.catalog.by_table_name(connection, schema, &table).await? {
                 Some(table) => Ok(drop_table(connection, &table).await?.is_some()),
                 None => Ok(false),
@@ -230,7 +232,7 @@ pub(crate) async fn drop_database(store: &MariaDbStore, database: &str) -> Resul
         .await?;
     }
     let lock = [definition_lock::database_lock(schema)];
-    drop_with_retry(&mut lease, &lock, async |connection| drop_schema(connection, schema).await).await?;
+    drop_with_retry(store, &mut lease, &lock, async |connection| drop_schema(connection, schema).await).await?;
     // Other operations may have cached tables meanwhile.
     store.catalog.invalidate_database(database);
     store.catalog.invalidate_all();
@@ -240,16 +242,18 @@ pub(crate) async fn drop_database(store: &MariaDbStore, database: &str) -> Resul
 /// Runs a part of dropping a database under its lock, and retries if it lost a race against SQL
 /// clients.
 async fn drop_with_retry<T>(
+    store: &MariaDbStore,
     connection: &mut Connection,
     lock: &[String],
     mut part: impl AsyncFnMut(&mut Connection) -> Result<T>,
 ) -> Result<T> {
     let mut attempt = 0;
     loop {
-        match definition_lock::locked(connection, lock, async |connection| part(connection).await).await {
-            Err(failure) if failure.is_lost_race() && attempt < definition_lock::ATTEMPTS_MAX => {
+        let cluster = store.catalog.cluster_locks.as_ref();
+        match definition_lock::locked(cluster, connection, lock, async |connection| part(connection).await).await {
+            Err(failure) if failure.is_lost_race() && attempt < attempts::ATTEMPTS_MAX => {
                 attempt += 1;
-                definition_lock::pause(attempt).await;
+                attempts::pause(attempt).await;
             }
             outcome => return outcome,
         }
@@ -288,7 +292,7 @@ async fn drop_empty_schema(connection: &mut Connection, schema: &str) -> Result<
                 if !tables(connection, schema).await?.is_empty() {
                     return Err(failure);
                 }
-                definition_lock::pause(attempt).await;
+                attempts::pause(attempt).await;
             }
             outcome => return outcome.map(|_| ()),
         }

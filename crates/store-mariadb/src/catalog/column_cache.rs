@@ -1,7 +1,7 @@
 //! A cache of tables' columns. MariaDB takes milliseconds to return them, but a tenth of that to
 //! show the table's definition, which validates an entry.
 
-use crate::catalog::definition_lock;
+use crate::catalog::attempts;
 use crate::catalog::table_columns::{ColumnInfo, TableShape, table_shape};
 use ahash::AHashMap;
 use error::Error;
@@ -85,7 +85,7 @@ impl ColumnCache {
             if attempt >= AGREEMENT_ATTEMPTS_MAX {
                 return Ok(described);
             }
-            definition_lock::pause(attempt).await;
+            attempts::pause(attempt).await;
         }
         // A table that cannot be opened may still be shown; it may have been altered between the
         // queries.
@@ -126,7 +126,7 @@ impl ColumnCache {
         // It may be dropped between the two queries, or be in the middle of a change.
         for attempt in 0..ATTEMPTS_MAX {
             if attempt > 1 {
-                definition_lock::pause(attempt).await;
+                attempts::pause(attempt).await;
             }
             connection.queue_query(&probe);
             match connection.finish().await {

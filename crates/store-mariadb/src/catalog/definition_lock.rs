@@ -7,26 +7,21 @@
 //! table, so that a schema is dropped only when it is empty. Locks of collections are taken in
 //! order of their names and before a database's, so that no two changes deadlock.
 //!
-//! Named locks belong to one server of a cluster, and SQL clients do not take them. A change that
-//! lost a race nevertheless ([`Failure::is_lost_race`]) starts over.
+//! Named locks belong to one server. On a Galera cluster, [`ClusterLocks`] exclude the other nodes.
+//! SQL clients take neither. A change that lost a race nevertheless ([`Failure::is_lost_race`])
+//! starts over.
 
+use crate::catalog::cluster_lock::{ClusterLocks, across_nodes};
 use ahash::AHashMap;
 use error::{Code, Error};
 use mariadb_client::{Connection, Failure, Result, named_lock};
 use sha2::{Digest, Sha256};
 use std::cell::RefCell;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 use tokio::sync::Mutex;
 
 /// How long a change waits for another one of the same collection: an index build may take long.
 const LOCKED_SECONDS_MAX: u32 = 365 * 24 * 3600;
-
-/// How often a change may start over.
-pub(crate) const ATTEMPTS_MAX: u32 = 30;
-
-/// The longest pause before that.
-const PAUSE_MAX: Duration = Duration::from_millis(250);
 
 /// The changes of one worker, by the names of their locks. Changes of one collection wait for each
 /// other here, without holding a connection.
@@ -63,16 +58,22 @@ fn lock_name(kind: &str, parts: &[&str]) -> String {
     hash.finalize().iter().take(16).fold(format!("selkie {kind} "), |name, byte| format!("{name}{byte:02x}"))
 }
 
-/// Pauses before another attempt, longer the more there were.
-pub(crate) async fn pause(attempt: u32) {
-    let most = Duration::from_millis(4 << attempt.min(8)).min(PAUSE_MAX);
-    tokio::time::sleep(most.mul_f64(rand::random_range(0.2..1.0))).await;
+/// Runs `work` while the connection holds these locks. It may hold them already.
+pub(crate) async fn locked<T>(
+    cluster: Option<&ClusterLocks>,
+    connection: &mut Connection,
+    names: &[String],
+    work: impl AsyncFnOnce(&mut Connection) -> Result<T>,
+) -> Result<T> {
+    let work = async |connection: &mut Connection| across_nodes(cluster, connection, names, work).await;
+    locked_on_server(connection, names, work).await
 }
 
-/// Runs `work` while the connection holds these locks. It may hold them already: MariaDB counts.
+/// As [`locked`], but other nodes of a Galera cluster are not excluded. MariaDB counts how often a
+/// connection takes a lock.
 ///
 /// If the future is dropped, the connection is returned to the pool with a lock, and closed there.
-pub(crate) async fn locked<T>(
+pub(crate) async fn locked_on_server<T>(
     connection: &mut Connection,
     names: &[String],
     work: impl AsyncFnOnce(&mut Connection) -> Result<T>,

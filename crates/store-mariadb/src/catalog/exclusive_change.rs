@@ -1,6 +1,7 @@
 //! Running a change of collections' definitions while no other change of them runs.
 
-use crate::catalog::definition_lock::{ATTEMPTS_MAX, collection_lock, locked, pause};
+use crate::catalog::attempts::{ATTEMPTS_MAX, pause};
+use crate::catalog::definition_lock::{collection_lock, locked};
 use crate::store::MariaDbStore;
 use error::{Code, Error};
 use mariadb_client::{Connection, Failure, Result};
@@ -29,7 +30,10 @@ pub(crate) async fn exclusively<T>(
     loop {
         let mut lease = store.pool.lease().await?;
         namespaces.iter().for_each(|namespace| store.catalog.invalidate(namespace));
-        let outcome = locked(&mut lease, &names, async |connection| change(connection).await).await;
+        let outcome = locked(store.catalog.cluster_locks.as_ref(), &mut lease, &names, async |connection| {
+            change(connection).await
+        })
+        .await;
         drop(lease);
         // Entries that other workers have read meanwhile are stale, even if the change failed.
         namespaces.iter().for_each(|namespace| store.catalog.invalidate(namespace));

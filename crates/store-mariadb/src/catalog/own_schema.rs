@@ -5,7 +5,7 @@
 //! table names stand for themselves.
 
 use crate::accounts::record;
-use crate::catalog::definition_lock;
+use crate::catalog::attempts;
 use document::DocBuf;
 use mariadb_client::{Connection, Event, Failure, Result};
 use mariadb_wire::Param;
@@ -14,8 +14,8 @@ use std::sync::Arc;
 use store::catalog::random_uuid;
 
 /// Creates the schema and its tables. `retryable_writes` has one row per client session: its last
-/// retryable write.
-const DEFINITIONS: [&str; 5] = [
+/// retryable write. `locks`: see [`crate::catalog::cluster_lock`].
+const DEFINITIONS: [&str; 6] = [
     "CREATE SCHEMA IF NOT EXISTS selkie CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin",
     "CREATE TABLE IF NOT EXISTS selkie.collections (\
      schema_name VARCHAR(64) NOT NULL, table_name VARCHAR(64) NOT NULL, collection VARCHAR(255) NOT NULL, \
@@ -30,6 +30,9 @@ const DEFINITIONS: [&str; 5] = [
      outcome LONGBLOB NOT NULL, written_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, \
      KEY written_at (written_at)) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin",
     record::DEFINITION,
+    "CREATE TABLE IF NOT EXISTS selkie.locks (\
+     name VARCHAR(64) NOT NULL PRIMARY KEY, owner BINARY(16) NOT NULL, renewals BIGINT UNSIGNED NOT NULL) \
+     ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin",
 ];
 
 /// Attempts to execute a statement that conflicts with other transactions.
@@ -97,7 +100,7 @@ pub(crate) async fn execute(connection: &mut Connection, sql: &Arc<str>, params:
             // Records of other collections are in the same pages.
             Err(failure) if failure.is_contention() && contentions < CONTENTIONS_MAX => {
                 contentions += 1;
-                definition_lock::pause(contentions).await;
+                attempts::pause(contentions).await;
             }
             outcome => return Ok(outcome?.affected_rows),
         }

@@ -15,9 +15,9 @@ pub(crate) use record::is_name;
 use record::{ElementTable, ElementTableState};
 
 use crate::accounts::documents_account;
-use crate::catalog::own_schema;
 use crate::catalog::row_key::RowKey;
 use crate::catalog::table::Table;
+use crate::catalog::{cluster_lock, own_schema};
 use crate::index::{Index, column_key, has_number, meets_array};
 use crate::store::MariaDbStore;
 use document::Doc;
@@ -127,7 +127,9 @@ async fn create(
     // Other sessions wait behind a statement that waits for the table.
     connection.queue_query(&format!("SET lock_wait_timeout = {TABLE_WAIT_SECONDS}"));
     connection.finish().await?;
-    let outcome = create_locked(connection, table, index, fields).await;
+    let creating = async |connection: &mut Connection| create_locked(connection, table, index, fields).await;
+    let cluster = store.catalog.cluster_locks.as_ref();
+    let outcome = cluster_lock::across_nodes(cluster, connection, std::slice::from_ref(&lock), creating).await;
     connection.queue_query("SET lock_wait_timeout = DEFAULT");
     connection.finish().await?;
     named_lock::release(connection, &lock).await?;

@@ -1,5 +1,6 @@
 //! Reading rows page by page, streamed from the socket into the sink.
 
+use crate::catalog::attempts::{ATTEMPTS_MAX, pause};
 use crate::catalog::table::Table;
 use crate::plan::access::RowSource;
 use crate::plan::row_position::{RowPosition, key_param};
@@ -9,7 +10,7 @@ use crate::read::result_cache::{self, CachedRows, Delivered, Recording};
 use crate::read::row_sink::{RowSink, row_number};
 use crate::store::MariaDbStore;
 use error::{Code, Error};
-use mariadb_client::{Connection, Event, Result, server_error};
+use mariadb_client::{Connection, Event, Failure, Result, server_error};
 use mariadb_wire::row::BinaryRow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -130,6 +131,10 @@ pub(crate) async fn scan_rows(
         Some(read) if rows.covered.is_some() => read.of_covered(received, fetched),
         Some(read) => read.examined(rows, received, joined),
     });
+    let outcome = match outcome {
+        Err(failure) if failure.is_contention() => pages.read_again(&mut lease, table, failure).await,
+        outcome => outcome,
+    };
     match outcome {
         // The element table or side table was dropped with its index.
         Err(failure) if failure.is_missing_table() && rows.lookup.is_some() => {
@@ -226,6 +231,23 @@ impl Pages<'_, '_> {
         if let Some(recording) = self.recording.take() {
             recording.finish(*end == ScanEnd::Exhausted);
         }
+    }
+
+    /// Reads again while nothing was delivered, after a node of a Galera cluster has ended the
+    /// statement, because it was in the way of another node's change of the definition.
+    async fn read_again(&mut self, connection: &mut Connection, table: &Table, first: Failure) -> Result<ScanEnd> {
+        let mut failure = first;
+        for attempt in 1..ATTEMPTS_MAX {
+            if self.progress.rows > 0 || !failure.is_contention() {
+                break;
+            }
+            pause(attempt).await;
+            match self.read(connection, table).await {
+                Err(again) => failure = again,
+                end => return end,
+            }
+        }
+        Err(failure)
     }
 
     /// Returns the numbers of keys and documents examined.

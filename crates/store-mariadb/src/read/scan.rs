@@ -78,10 +78,8 @@ pub(crate) async fn rows(
                     // Retried below on a connection of its own, which waits for locks.
                     Err(failure)
                         if failure.is_lost()
-                            || matches!(
-                                failure.sql_code(),
-                                Some(server_error::UNKNOWN_COLUMN | server_error::LOCK_WAIT_TIMEOUT)
-                            ) => {}
+                            || failure.is_contention()
+                            || failure.sql_code() == Some(server_error::UNKNOWN_COLUMN) => {}
                     Err(failure) => return Err(failure),
                 }
             }
