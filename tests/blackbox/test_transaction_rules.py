@@ -1,5 +1,6 @@
 """What a transaction may not do, and how it fails: as on MongoDB's replica set of one."""
 
+import threading
 from datetime import datetime
 
 import pytest
@@ -126,3 +127,28 @@ def test_numbers_and_times(selkie, mongod):
             client.t.c.insert_one({"_id": 1})
     for asked, expected, found in zip(NUMBERS, step(mongod), step(selkie), strict=True):
         assert found == expected, asked
+
+
+@pytest.mark.parametrize("in_transaction", [True, False])
+@pytest.mark.parametrize("kill", ["killSessions", "killAllSessions"])
+def test_killing_a_session_ends_its_operations(selkie, kill, in_transaction):
+    with selkie.client() as client:
+        client.drop_database("t")
+        client.t.c.insert_many([{"_id": i} for i in range(5000)])
+        first, second = Sessions(selkie), Sessions(selkie)
+        number = {"number": 1, "start": True} if in_transaction else {}
+        replies = []
+        first.run(FIND, session="s")
+        work = aggregate({"$lookup": {"from": "c", "pipeline": [{"$match": {"$expr": {"$lt": ["$_id", 0]}}}], "as": "x"}},
+                         {"$match": {"x.never": 1}})
+        thread = threading.Thread(target=lambda: replies.append(first.run(work, session="s", **number)))
+        thread.start()
+        while not [operation for operation in client.admin.aggregate([{"$currentOp": {}}])
+                   if operation.get("command", {}).get("aggregate") == "c"]:
+            assert thread.is_alive()
+        sessions = [] if kill == "killAllSessions" else [{"id": first.ids["s"]}]
+        assert second.run({kill: sessions}, "admin")["ok"] == 1
+        thread.join(8)
+        assert [reply["code"] for reply in replies] == [11601]
+        first.close()
+        second.close()

@@ -197,21 +197,34 @@ impl Server {
         self.ended_sessions.touch(*id, None, now_ms);
     }
 
-    /// Ends a logical session at once, kills its cursors and aborts its transaction.
+    /// Ends a logical session at once, kills its operations and cursors, and aborts its transaction.
     pub fn kill_session(&self, id: &LogicalSessionId) {
         self.forget_session(id);
+        self.kill_operations_where(|session| session == id);
         self.abort_transactions_where(|session| session == id);
         self.cursors.kill_where(|owner| owner.session == Some(*id));
     }
 
-    /// Ends the logical sessions that match at once, kills their cursors and aborts their
-    /// transactions.
+    /// Ends the logical sessions that match at once, kills their operations and cursors, and aborts
+    /// their transactions.
     pub fn kill_sessions_where(&self, matches: impl Fn(&LogicalSessionId) -> bool) {
+        self.kill_operations_where(&matches);
         self.abort_transactions_where(&matches);
         for worker in self.workers() {
             worker.sessions.end_where(&matches);
         }
         self.cursors.kill_where(|owner| owner.session.is_some_and(|session| matches(&session)));
+    }
+
+    /// Kills the operations under way of the sessions that match.
+    fn kill_operations_where(&self, matches: impl Fn(&LogicalSessionId) -> bool) {
+        for worker in self.workers() {
+            worker.operations.for_each(|operation| {
+                if operation.session.is_some_and(|session| matches(&session)) {
+                    operation.kill();
+                }
+            });
+        }
     }
 
     /// Aborts the transactions of the sessions that match, and kills the cursors of these.

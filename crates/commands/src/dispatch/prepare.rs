@@ -40,6 +40,7 @@ pub(super) fn begin<'a>(call: &mut Call<'a>, body: Doc<'a>) -> Result<()> {
     }
     call.reads_elsewhere = call.preference_elsewhere();
     if let Some(session_id) = call.envelope.session {
+        call.operation.set_session(session_id);
         call.session.touch_logical_session(call.worker, session_id, call.steady_ms);
     }
     if let Some(limit) = call.envelope.time_limit {

@@ -46,6 +46,9 @@ pub(super) async fn run<'a>(
     let turn = turn(call, id, (role == StatementRole::Commit).then_some(number)).await?;
     let turn = call.operation.run_interruptible(async { Ok(turn.lock_owned().await) }).await?;
     let registry = &worker.server.transactions;
+    // What kills a session's operation aborts its transaction, too, which may be noticed first.
+    let operation = call.operation;
+    let ended = |error| operation.kill_reason().unwrap_or_else(|| transient(error));
     let step = registry.statement(&id, number, role, call.steady_ms)?;
     let mut attempt = Attempt { server: &worker.server, id, number, succeeded: false };
     match (role, step) {
@@ -74,20 +77,21 @@ pub(super) async fn run<'a>(
         }
         (_, Step::Begin) => {
             let identity = identity(call).unwrap_or_default();
-            let handle = under(identity, worker.store.begin_transaction()).await.map_err(transient)?;
-            registry.attach(&id, number, handle)?;
+            let handle = under(identity, worker.store.begin_transaction()).await.map_err(ended)?;
+            registry.attach(&id, number, handle).map_err(ended)?;
         }
         (_, Step::Continue) => {}
     }
     let start = reply.len();
-    let store = worker.store.in_transaction(&registry.handle(&id, number)?)?;
+    let transaction = registry.handle(&id, number).map_err(ended)?;
+    let store = worker.store.in_transaction(&transaction).map_err(ended)?;
     call.worker = &slot.get_or_init(|| Box::new(Within { worker: worker.with_store(store), _turn: turn })).worker;
     let executed = match transactions::check_operation(call) {
         Ok(()) => handle(call, body, reply).await,
         Err(error) => Err(error),
     };
-    let disposition = executed.map_err(transient)?;
-    registry.pause(&id, number)?;
+    let disposition = executed.map_err(ended)?;
+    registry.pause(&id, number).map_err(ended)?;
     let written = reply.get(start..).and_then(Doc::from_bytes);
     attempt.succeeded = written.is_some_and(|reply| reply.get("writeErrors").is_none());
     Ok(disposition)

@@ -1,6 +1,7 @@
 //! An operation that had to wait, as other connections see it.
 
 use crate::client_identity::ClientIdentity;
+use crate::logical_session::LogicalSessionId;
 use bytes::Bytes;
 use document::Doc;
 use error::{Code, Error};
@@ -15,6 +16,8 @@ use store::Progress;
 pub struct Operation {
     pub id: i32,
     pub identity: Arc<ClientIdentity>,
+    /// The logical session that it belongs to.
+    pub session: Option<LogicalSessionId>,
     /// The command's body.
     pub command: Bytes,
     pub started: Instant,
@@ -28,10 +31,11 @@ pub struct Operation {
 }
 
 impl Operation {
-    pub fn new(identity: Arc<ClientIdentity>, command: Bytes) -> Operation {
+    pub fn new(identity: Arc<ClientIdentity>, session: Option<LogicalSessionId>, command: Bytes) -> Operation {
         Operation {
             id: next_operation_id(),
             identity,
+            session,
             command,
             started: Instant::now(),
             kill_code: AtomicI32::new(0),

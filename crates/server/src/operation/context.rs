@@ -2,6 +2,7 @@
 
 use super::active::Operation;
 use super::stats::OperationStats;
+use crate::logical_session::LogicalSessionId;
 use crate::memory_pressure;
 use aggregate::Pace;
 use error::{Code, Error, Result};
@@ -24,6 +25,7 @@ const TIME_SLICE: Duration = Duration::from_millis(5);
 #[derive(Debug, Default)]
 pub struct OperationContext {
     deadline: Cell<Option<Instant>>,
+    session: Cell<Option<LogicalSessionId>>,
     operation: OnceCell<Arc<Operation>>,
     /// Whether the cursor that it reads was killed.
     cursor_killed: OnceCell<Arc<AtomicBool>>,
@@ -50,6 +52,20 @@ impl OperationContext {
     /// Sets the deadline to this time from now.
     pub fn set_time_limit(&self, time: Duration) {
         self.deadline.set(Instant::now().checked_add(time));
+    }
+
+    /// Returns the error to end with if the operation was killed.
+    pub fn kill_reason(&self) -> Option<Error> {
+        self.operation.get().and_then(|operation| operation.kill_reason())
+    }
+
+    /// Sets the logical session that the request belongs to.
+    pub fn set_session(&self, session: LogicalSessionId) {
+        self.session.set(Some(session));
+    }
+
+    pub(super) fn session(&self) -> Option<LogicalSessionId> {
+        self.session.get()
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {

@@ -44,7 +44,7 @@ impl OperationRegistry {
         if let Poll::Ready(output) = first {
             return output;
         }
-        let operation = Arc::new(Operation::new(identity.clone(), command()));
+        let operation = Arc::new(Operation::new(identity.clone(), context.session(), command()));
         self.lock().push(operation.clone());
         context.register(&operation);
         let _entry = Entry { registry: self, operation: operation.clone() };
