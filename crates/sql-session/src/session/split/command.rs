@@ -28,6 +28,8 @@ pub struct DiagnosticsEffect {
     pub counts_rows: bool,
     /// It removes the warnings of earlier statements.
     pub resets_warnings: bool,
+    /// It is SHOW WARNINGS or SHOW ERRORS, whose rows FOUND_ROWS() does not count.
+    pub keeps_found_rows: bool,
 }
 
 /// A command that executes a statement.
@@ -73,8 +75,12 @@ impl<'p> Command<'p> {
         let effect = class.facts().transaction;
         let is_rollback = effect.rolls_back && !effect.is_savepoint && !effect.chains;
         let abandons_transaction = is_rollback && matches!(class.statement().kind, StatementKind::Transaction);
-        let diagnostics =
-            DiagnosticsEffect { counts_rows: false, resets_warnings: class.statement().resets_warnings() };
+        let statement = class.statement();
+        let diagnostics = DiagnosticsEffect {
+            counts_rows: false,
+            resets_warnings: statement.resets_warnings(),
+            keeps_found_rows: statement.kind == StatementKind::Show && statement.diagnostics_use.is_explicit(),
+        };
         Command { effect, is_repeatable, abandons_transaction, diagnostics, ..self }
     }
 

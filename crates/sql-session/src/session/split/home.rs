@@ -233,7 +233,7 @@ impl Session {
         self.client.forward_command(&mut self.server).await?;
         match forward(&mut self.client, &mut self.server, &mut split.assignment, &mut reply, |_| false, None).await {
             Ok(()) => {
-                let unknown = DiagnosticsEffect { counts_rows: true, resets_warnings: false };
+                let unknown = DiagnosticsEffect { counts_rows: true, ..DiagnosticsEffect::default() };
                 self.note_home_reply(split, &reply, unknown);
                 Ok(Outcome::Continues)
             }

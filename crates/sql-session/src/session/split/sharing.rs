@@ -8,7 +8,7 @@ use super::further_connection::FurtherConnection;
 use super::idle_connections::Diagnostics;
 use super::split_state::Split;
 use crate::login::error_packet;
-use crate::reply_tracker::{AUTOCOMMIT, ReplyKind, ReplyTracker};
+use crate::reply_tracker::AUTOCOMMIT;
 use crate::session::state::Session;
 use service::ConnectError;
 use service::backend::Backend;
@@ -123,10 +123,8 @@ impl Session {
             Some((LocalQuestion::Warnings, _)) => {
                 let warnings = diagnostics.and_then(|diagnostics| diagnostics.borrow().warnings.clone());
                 let Some(reply) = warnings else { return self.refuse_diagnostics().await.map(Some) };
-                let mut tracker = ReplyTracker::new(ReplyKind::Results, self.login.deprecates_eof);
-                tracker.feed(&reply);
                 if let Some(sharing) = &mut split.sharing {
-                    (sharing.row_count, sharing.found_rows) = (-1, Some(tracker.rows));
+                    sharing.row_count = -1;
                 }
                 self.client.send(&reply).await?;
                 Ok(Some(Outcome::Continues))

@@ -57,10 +57,11 @@ impl Sharing {
             true => -1,
             false => i64::try_from(reply.affected_rows).unwrap_or(i64::MAX),
         };
-        self.has_moved &= reply.result_sets == 0;
+        let sets_found_rows = reply.result_sets > 0 && !effect.keeps_found_rows;
+        self.has_moved &= !sets_found_rows;
         if effect.counts_rows {
             self.found_rows = None;
-        } else if reply.result_sets > 0 {
+        } else if sets_found_rows {
             self.found_rows = Some(reply.rows);
         } else if let Some(diagnostics) = &self.diagnostics {
             self.found_rows = self.found_rows.or(diagnostics.borrow().found_rows);
