@@ -67,9 +67,9 @@ mariadb-tests: tools programs ## MariaDB's own tests through the routers; MARIAD
 
 test-long: tools programs drivers mariadb-tests ## longer tests: an hour of kills, damaged files, stale reads, storms and random commands
 	SELKIE=$(abspath $(SELKIE)) MONGOD=$(abspath $(MONGOD)) SELKIE_KILL_ROUNDS=20 SELKIE_SQL_STALE_SECONDS=200 \
-	    SELKIE_TRUTH_OPERATIONS=1000000 SELKIE_INDEX_ROUNDS=20 SELKIE_MULTIPLEX_STATEMENTS=20000 SELKIE_DAMAGED_FILES=400 SELKIE_ATTACKS=50000 \
+	    SELKIE_TRUTH_OPERATIONS=1000000 SELKIE_INDEX_ROUNDS=20 SELKIE_MULTIPLEX_STATEMENTS=20000 SELKIE_SCALE_CLIENTS=5000 SELKIE_DAMAGED_FILES=400 SELKIE_ATTACKS=50000 \
 	    SELKIE_HISTORIES=200 SELKIE_COMMIT_KILLS=200 SELKIE_STREAM_UPDATES=33400 \
-	    $(PYTHON) -m pytest tests/blackbox -k "kill or truth or histories or random_statements_reply or random_updates or stale or index_answers or damaged or hostile" $(SIDE_BY_SIDE) $(PYTEST_ARGS)
+	    $(PYTHON) -m pytest tests/blackbox -k "kill or truth or histories or random_statements_reply or each_of_many_clients or random_updates or stale or index_answers or damaged or hostile" $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 	SELKIE=$(abspath $(SELKIE)) MONGOD=$(abspath $(MONGOD)) SELKIE_STORM_CONNECTIONS=10000 \
 	    SELKIE_STORM_HALF_OPEN=100000 SELKIE_BLACK_BOX_FRAMES=50000 \
 	    $(PYTHON) -m pytest tests/blackbox/test_storms.py tests/blackbox/test_frames.py -s $(PYTEST_ARGS)

@@ -12,7 +12,7 @@
 //! [`monitor`] (the task); [`condition`], [`activity`] and [`backend`], [`slots`] (the limit of
 //! connections),
 //! [`router`], [`targets`] (the servers of a service), [`sessions`] (by the ids of servers),
-//! [`lease`], [`mod@service`], [`primary`] (for the document store) and [`split_statistics`],
+//! [`user_connections`], [`lease`], [`mod@service`], [`primary`] (for the document store) and [`split_statistics`],
 //! [`registry`], [`report`] (for `serverStatus`).
 
 pub mod activity;
@@ -45,6 +45,7 @@ pub mod targets;
 #[cfg(test)]
 mod testing;
 pub mod topology;
+pub mod user_connections;
 
 pub use agreement::MajorityOf;
 pub use backend::Backend;
@@ -62,3 +63,4 @@ pub use settings::{
     Account, CausalReads, MonitorSettings, Router, Secret, ServerSettings, ServiceSettings, Settings, SplitSettings,
 };
 pub use sql_filter::SharedCounter;
+pub use user_connections::UserConnection;

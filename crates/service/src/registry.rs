@@ -185,6 +185,7 @@ impl Objects {
                     servers: Vec::new(),
                     role: Default::default(),
                     account: None,
+                    connections_per_user: None,
                     router: Default::default(),
                     filters: Vec::new(),
                 },
@@ -215,6 +216,7 @@ mod tests {
             servers: names,
             role: WantedRole::Any,
             account: None,
+            connections_per_user: None,
             router: Default::default(),
             filters: Vec::new(),
         };

@@ -11,6 +11,7 @@ use crate::settings::{Router, ServerSettings, ServiceSettings};
 use crate::slots::Slot;
 use crate::split_statistics::SplitStatistics;
 use crate::targets::{State, Target};
+use crate::user_connections::{UserConnection, UserConnections};
 use sql_filter::{Counters, Filter, Pipeline, SharedCounter};
 use std::fmt;
 use std::io;
@@ -35,6 +36,7 @@ pub struct Service {
     /// Counts what its filters do.
     pub filter_counters: Arc<Counters>,
     pub document_reads: DocumentReads,
+    users: Arc<UserConnections>,
 }
 
 /// Counters of the reads of documents on replicas.
@@ -87,8 +89,8 @@ impl fmt::Display for ConnectError {
 impl Service {
     pub fn new(settings: ServiceSettings, backends: Vec<Arc<Backend>>, sessions: Arc<Sessions>) -> Arc<Service> {
         let state = watch::Sender::new(Arc::new(State::new(settings, backends, Pipeline::default(), None)));
-        let (statistics, filter_counters, document_reads) = Default::default();
-        Arc::new(Service { state, sessions, statistics, filter_counters, document_reads })
+        let (statistics, filter_counters, document_reads, users) = Default::default();
+        Arc::new(Service { state, sessions, statistics, filter_counters, document_reads, users })
     }
 
     /// Changes the settings. Sessions on servers that the service no longer has end when they are
@@ -185,6 +187,13 @@ impl Service {
                 }
             }
         }
+    }
+
+    /// Counts a session of a user who has logged in. Returns `None` if the user has as many as the
+    /// service allows.
+    pub fn add_user(&self, user: &[u8]) -> Option<UserConnection> {
+        let max = self.state.borrow().settings.connections_per_user;
+        self.users.add(user, max)
     }
 
     /// Returns whether the router chooses a server for each statement.

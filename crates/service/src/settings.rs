@@ -65,6 +65,8 @@ pub struct ServiceSettings {
     /// The account that ends sessions on a server; `None`: nothing ends them.
     pub account: Option<Account>,
     pub router: Router,
+    /// The most sessions of a user; `None`: no limit.
+    pub connections_per_user: Option<usize>,
     /// The names of its filters, in the order in which statements pass them.
     pub filters: Vec<String>,
 }

@@ -26,12 +26,14 @@ use mariadb_client::{TlsMode, tls_failure};
 use mariadb_wire::Capabilities;
 use mariadb_wire::client_login::{self, ClientLogin};
 use mariadb_wire::handshake::Handshake;
-use service::Lease;
+use service::{Lease, UserConnection};
 use std::io;
 
 const BAD_HANDSHAKE: (u16, &str) = (1043, "08S01");
 const TLS_REQUIRED: (u16, &str) = (3159, "08004");
 const TLS_FAILED: (u16, &str) = (2026, "HY000");
+/// ER_TOO_MANY_USER_CONNECTIONS.
+const TOO_MANY_OF_USER: (u16, &str) = (1203, "42000");
 const NOT_RECORDED: (u16, &str) = (1105, "HY000");
 
 /// A successful login.
@@ -48,6 +50,8 @@ pub struct Login {
     pub response: Vec<u8>,
     /// What the client has proved.
     pub proof: Proof,
+    /// Counts as a session of its user.
+    pub user_connection: Option<UserConnection>,
 }
 
 /// Returns the connection id in a server's greeting; `None` if the packet is an error.
@@ -121,7 +125,9 @@ pub async fn log_in(
     }
     parties.server.send(&login).await?;
     let deprecates_eof = capabilities[3] & (Capabilities::DEPRECATE_EOF.low() >> 24) as u8 != 0;
-    let Finished::LoggedIn(status) = parties.finish(attempt, account.plugin, deprecates_eof).await? else {
+    let user = Some(account.user);
+    let finished = parties.finish(attempt, account.plugin, deprecates_eof, (context, user)).await?;
+    let Finished::LoggedIn { status, user_connection } = finished else {
         return Ok(None);
     };
     if asks_for.contains(Capabilities::COMPRESS) {
@@ -134,7 +140,7 @@ pub async fn log_in(
     lease.set_user(account.user);
     let Greeting { session, server_version, .. } = greeting;
     let response = login;
-    Ok(Some(Login { capabilities, deprecates_eof, status, session, server_version, response, proof }))
+    Ok(Some(Login { capabilities, deprecates_eof, status, session, server_version, response, proof, user_connection }))
 }
 
 /// The outcome of COM_CHANGE_USER.
@@ -152,7 +158,7 @@ pub async fn change_user(
     client: &mut PacketStream,
     server: &mut PacketStream,
     audited: &mut AuditedClient,
-    (login, context, lease): (&Login, &SqlContext, &mut Lease),
+    (login, context, lease): (&mut Login, &SqlContext, &mut Lease),
 ) -> io::Result<UserChange> {
     let over = |_: Option<()>| UserChange::Over;
     let packet = client.packet(PACKET_BYTES_MAX).await?;
@@ -173,8 +179,13 @@ pub async fn change_user(
         return refuse_attempt(parties.client, parties.audited, 0, REFUSED, sentence).await.map(over);
     }
     parties.server.send(&packet).await?;
-    Ok(match parties.finish(attempt, account.plugin, login.deprecates_eof).await? {
-        Finished::LoggedIn(status) => {
+    let is_same = login.user_connection.as_ref().is_some_and(|one| one.is_of(account.user));
+    let user = (!is_same).then_some(account.user);
+    Ok(match parties.finish(attempt, account.plugin, login.deprecates_eof, (context, user)).await? {
+        Finished::LoggedIn { status, user_connection } => {
+            if user_connection.is_some() {
+                login.user_connection = user_connection;
+            }
             lease.set_user(account.user);
             UserChange::Done(status)
         }
@@ -230,15 +241,24 @@ async fn refuse_attempt<T>(
 
 /// The end of a login.
 enum Finished {
-    /// The session's status flags.
-    LoggedIn(Option<u16>),
+    /// With the session's status flags, and the session as one of its user.
+    LoggedIn {
+        status: Option<u16>,
+        user_connection: Option<UserConnection>,
+    },
     Refused(Refusal),
 }
 
 impl Parties<'_> {
     /// Forwards packets until the server has decided, checks what the account requires of its
-    /// client's connection, and forwards the decision.
-    async fn finish(&mut self, attempt: Attempt<'_>, plugin: &[u8], deprecates_eof: bool) -> io::Result<Finished> {
+    /// client's connection, counts the session as one of `user`, and forwards the decision.
+    async fn finish(
+        &mut self,
+        attempt: Attempt<'_>,
+        plugin: &[u8],
+        deprecates_eof: bool,
+        (context, user): (&SqlContext, Option<&[u8]>),
+    ) -> io::Result<Finished> {
         let (reply, status) = match self.authenticate(plugin).await? {
             Outcome::Accepted { reply, status } => (reply, status),
             Outcome::Refused(refusal) => {
@@ -256,8 +276,19 @@ impl Parties<'_> {
             self.client.send(&refusal).await?;
             return Ok(Finished::Refused(Refusal::OfGateway));
         }
+        let user_connection = user.and_then(|user| context.service.add_user(user));
+        if let (Some(user), None) = (user, &user_connection) {
+            context.server.sql_statistics.connections_rejected.increment();
+            let user = String::from_utf8_lossy(user);
+            let sentence = format!("User {user} already has more than 'max_user_connections' active connections");
+            tracing::warn!(service = context.service.name(), %user, "refusing a session beyond connections-per-user");
+            self.audited.failed(TOO_MANY_OF_USER.0).await;
+            let (code, state) = TOO_MANY_OF_USER;
+            self.client.send(&error_packet(packet::number(&reply), code, state, &sentence)).await?;
+            return Ok(Finished::Refused(Refusal::OfGateway));
+        }
         self.audited.succeeded().await;
         self.client.send(&reply).await?;
-        Ok(Finished::LoggedIn(status))
+        Ok(Finished::LoggedIn { status, user_connection })
     }
 }

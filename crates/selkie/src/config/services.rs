@@ -49,6 +49,7 @@ pub struct WrittenService {
     pub transaction_replay: Option<Setting<bool>>,
     pub multiplex: Option<Setting<bool>>,
     pub cache_bytes: Option<Setting<usize>>,
+    pub connections_per_user: Option<Setting<usize>>,
 }
 
 /// A listener as written.
@@ -94,6 +95,7 @@ pub fn resolve(
                 role: WantedRole::Any,
                 account: Some(Account { user, password: Secret(password) }),
                 router: Router::Connections,
+                connections_per_user: None,
                 filters: match &filters.of_sql_listen {
                     Some(names) => filters.known_filters(names)?,
                     None => Vec::new(),
@@ -150,6 +152,7 @@ fn service(
         },
         account: monitor.map(|it| Account { user: it.user.clone(), password: it.password.clone() }),
         router,
+        connections_per_user: value(object.written.connections_per_user.clone()),
         filters: match &object.written.filters {
             Some(names) => filters.known_filters(names)?,
             None => Vec::new(),

@@ -20,6 +20,7 @@ fn settings(role: WantedRole) -> ServiceSettings {
         servers: Vec::new(),
         role,
         account: None,
+        connections_per_user: None,
         router: Default::default(),
         filters: Vec::new(),
     }

@@ -223,6 +223,7 @@ fn service() -> Arc<service::Service> {
         servers,
         role: WantedRole::Any,
         account: None,
+        connections_per_user: None,
         router: Default::default(),
         filters: Vec::new(),
     };

@@ -274,6 +274,7 @@ fn service(port: u16) -> Arc<service::Service> {
         servers,
         role: WantedRole::Any,
         account: None,
+        connections_per_user: None,
         router: Default::default(),
         filters: Vec::new(),
     };

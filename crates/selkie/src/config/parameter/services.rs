@@ -64,6 +64,17 @@ pub const SERVICE: &[Parameter<WrittenService>] = &[
     },
     Parameter {
         section: "service",
+        name: "connections-per-user",
+        flag: None,
+        kind: "number from 1 to 1000000",
+        default: "# no limit",
+        example: "200",
+        about: "The most sessions of each user. Further ones are refused with error 1203, as by `max_user_connections` \
+                in MariaDB.",
+        read: read!(connections_per_user, |raw| integer(raw, 1, 1_000_000).map(|max| max as usize)),
+    },
+    Parameter {
+        section: "service",
         name: "causal-reads",
         flag: None,
         kind: "true, false or all",

@@ -233,7 +233,7 @@ impl Session {
         {
             self.server.send(&closing(there)).await?;
         }
-        for replica in split.replicas.iter_mut().chain(&mut split.reading) {
+        for replica in split.replicas.iter_mut().chain(split.reading.as_deref_mut()) {
             if let Some(there) = replica.prepared.remove(&id) {
                 // A connection that has failed is found when it is used.
                 let _ = replica.server.send(&closing(there)).await;

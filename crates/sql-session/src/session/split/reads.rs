@@ -229,7 +229,7 @@ impl Session {
         }
         let is_open = reply.status.is_some_and(|status| status & IN_TRANSACTION != 0);
         match begins && is_open {
-            true => split.reading = Some(replica),
+            true => split.reading = Some(Box::new(replica)),
             false => split.replicas.push(replica),
         }
         Ok(())
@@ -287,7 +287,7 @@ impl Session {
         }
         // After an error, the transaction is still open.
         match reply.status.is_some_and(|status| status & IN_TRANSACTION == 0) {
-            true => split.replicas.push(replica),
+            true => split.replicas.push(*replica),
             false => split.reading = Some(replica),
         }
         Ok(Some(Outcome::Continues))

@@ -24,7 +24,7 @@ pub struct Split {
     /// Connections to replicas.
     pub replicas: Vec<FurtherConnection>,
     /// The connection whose transaction is open, and only reads.
-    pub reading: Option<FurtherConnection>,
+    pub reading: Option<Box<FurtherConnection>>,
     pub carried: Carried,
     /// The prepared statements of the session's own connection.
     pub home_prepared: PreparedIds,
