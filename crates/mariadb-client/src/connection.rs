@@ -243,9 +243,22 @@ impl Connection {
         self.finish().await.map(drop)
     }
 
-    /// Fails with 1290 if the server is read-only.
+    /// Fails with 1290 if the server is read-only. A node of a Galera cluster answers when it has
+    /// applied all transactions that the cluster committed before: other nodes may have
+    /// acknowledged some that this one has only received.
     pub(crate) async fn check_writable(&mut self) -> Result<()> {
-        self.queue_execute(&IS_READ_ONLY.into(), &[]);
+        let waiting = format!("SET STATEMENT wsrep_sync_wait = 1 FOR {IS_READ_ONLY}");
+        match self.check_writable_by(&waiting).await {
+            // A server that is built without Galera.
+            Err(failure) if failure.sql_code() == Some(server_error::UNKNOWN_VARIABLE) => {
+                self.check_writable_by(IS_READ_ONLY).await
+            }
+            checked => checked,
+        }
+    }
+
+    async fn check_writable_by(&mut self, is_read_only: &str) -> Result<()> {
+        self.queue_execute(&is_read_only.into(), &[]);
         let mut is_read_only = false;
         while let Event::Row(range) = self.next().await? {
             is_read_only |= self.row(range)?.next_u64()? != 0;

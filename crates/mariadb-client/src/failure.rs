@@ -51,6 +51,7 @@ pub mod server_error {
     pub const NO_SUCH_GRANT: u16 = 1141;
     pub const NO_SUCH_TABLE_GRANT: u16 = 1147;
     pub const PACKET_TOO_LARGE: u16 = 1153;
+    pub const UNKNOWN_VARIABLE: u16 = 1193;
     pub const LOCK_WAIT_TIMEOUT: u16 = 1205;
     pub const DEADLOCK: u16 = 1213;
     pub const QUERY_INTERRUPTED: u16 = 1317;
