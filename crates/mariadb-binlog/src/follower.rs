@@ -207,6 +207,9 @@ impl Run {
         let target = self.target.present(|why| Run::cut(&self.freshness, &mut *self.receiver, why)).await;
         let mut queries = TextConnection::connect(&target, patience).await?;
         let found = requirements::check(&mut queries, self.options.semi_sync).await?;
+        if let Followed::Primary(_) = self.target {
+            requirements::check_gtids(&mut queries).await?;
+        }
         if self.is_another_server(&found) && self.goes_on(&mut queries).await? {
             let log = log_identity(&mut queries).await?;
             let position = self.position_reached.as_ref().map(StreamPosition::position).unwrap_or_default();

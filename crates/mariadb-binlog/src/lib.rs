@@ -66,5 +66,5 @@ pub use log_reader::{CommitWait, GroupEnd, LogEvent, LogReader};
 pub use mariadb_wire::binlog::Gtid;
 pub use options::FollowOptions;
 pub use receiver::Receiver;
-pub use requirements::{ServerSettings, check as check_settings};
+pub use requirements::{ServerSettings, check as check_settings, check_gtids};
 pub use source::{StreamEnd, StreamStart};

@@ -81,6 +81,19 @@ pub async fn check(queries: &mut TextConnection, semi_sync: bool) -> Result<Serv
     Ok(ServerSettings { server_id: server_id.parse().unwrap_or(0), uptime, is_durable: sync == "1", checksum })
 }
 
+/// Fails with 72 if the nodes of a Galera cluster log a transaction under different GTIDs. Then a
+/// position in the log of one node means nothing on another.
+pub async fn check_gtids(queries: &mut TextConnection) -> Result<()> {
+    let rows = queries.rows("SELECT @@global.wsrep_on, @@global.wsrep_gtid_mode").await?;
+    let is_on = |at: usize| matches!(rows.first().and_then(|row| row.get(at)?.as_deref()), Some("1" | "ON"));
+    if is_on(0) && !is_on(1) {
+        return wrong(
+            "the nodes of this Galera cluster log a transaction under GTIDs of their own: set wsrep_gtid_mode=ON, one wsrep_gtid_domain_id, and on each node another gtid_domain_id in the [mariadbd] sections of their configurations and restart them",
+        );
+    }
+    Ok(())
+}
+
 /// Fails with 72 if the log omits databases, or if the user may not read its state.
 async fn check_log(queries: &mut TextConnection, user: &str) -> Result<()> {
     let rows = queries.rows("SHOW MASTER STATUS").await.map_err(|failure| explain(failure, user))?;

@@ -6,7 +6,7 @@ use super::known_files::{KnownFiles, LogFile};
 use super::shared::Feed;
 use ::store::FeedPosition;
 use ::store::change_feed::history_lost;
-use mariadb_binlog::{Gtid, LogEvent, LogReader, StreamEnd, StreamStart, check_settings};
+use mariadb_binlog::{Gtid, LogEvent, LogReader, StreamEnd, StreamStart, check_gtids, check_settings};
 use mariadb_client::{Failure, Result, ServerUrl, TextConnection};
 use mariadb_wire::binlog::Checksum;
 use std::sync::Arc;
@@ -37,6 +37,7 @@ impl LogServer {
     pub async fn connect(url: ServerUrl, known: Arc<KnownFiles>, use_of: Use) -> Result<LogServer> {
         let mut queries = TextConnection::connect(&url, QUERY_TIMEOUT).await?;
         let checksum = check_settings(&mut queries, false).await?.checksum;
+        check_gtids(&mut queries).await?;
         let files = queries.rows("SHOW BINARY LOGS").await?;
         let files = files.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect();
         Ok(LogServer { url, queries, checksum, files, known, use_of })
