@@ -5,8 +5,10 @@ from hashlib import sha256
 
 import pytest
 from test_definitions_together import INDEXES, NAMES, Clients, define, names, redefine
+from test_histories import check, restarted, skip_without_transactions
+from test_service_store import DOCUMENTS, STORE, Application
 
-from support.selkie import SelkieServer
+from support.selkie import SelkieServer, program
 from support.topology import GaleraCluster, galera_provider, until
 
 pytestmark = [
@@ -17,7 +19,10 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def cluster(store, tmp_path_factory):
-    cluster = GaleraCluster(tmp_path_factory.mktemp("galera"))
+    statements = (
+        "CREATE USER monitor@'%' IDENTIFIED BY 'secret'", "GRANT REPLICA MONITOR, PROCESS ON *.* TO monitor@'%'", *DOCUMENTS,
+    )
+    cluster = GaleraCluster(tmp_path_factory.mktemp("galera"), statements)
     yield cluster
     cluster.remove()
 
@@ -99,3 +104,92 @@ def test_collections_are_redefined_on_two_nodes(cluster, databases):
                 db[name].create_indexes(INDEXES)
                 assert names(db[name]) == NAMES, name
     check_records(cluster, databases[0].name)
+
+
+MONITOR = """
+[monitor.main]
+kind = "galera"
+servers = ["db1", "db2", "db3"]
+user = "monitor"
+password = "secret"
+interval-ms = 100
+timeout-ms = 1000
+failures = 2
+"""
+
+
+class Gateway(SelkieServer):
+    """Selkie whose store is a service of the cluster."""
+
+    def __init__(self, folder, cluster: GaleraCluster):
+        super().__init__(folder)
+        self.file = folder / "selkie.toml"
+        self.file.write_text(
+            f'listen = ["127.0.0.1:{self.port}"]\nthreads = 2\n[mongodb]\ntopology = "replica-set"\n'
+            + STORE.format(wait_ms=20_000) + cluster.sections() + MONITOR
+        )
+
+    def command(self) -> list[str]:
+        return [program(), "serve", "--config", str(self.file)]
+
+    def roles(self) -> list[str]:
+        with self.client() as client:
+            servers = client.admin.command("serverStatus")["selkie"]["servers"]
+        return [server["role"] for server in servers.values()]
+
+
+@pytest.fixture
+def gateway(cluster, tmp_path):
+    gateway = Gateway(tmp_path / "service", cluster).start()
+    until(lambda: gateway.roles() == ["primary", "replica", "replica"])
+    yield gateway
+    gateway.remove()
+
+
+def test_applications_see_no_error_when_the_node_written_to_is_killed(cluster, gateway):
+    application = Application(gateway, "killed", 2)
+    application.await_more()
+    cluster.servers[0].kill()
+    application.await_more()
+    assert gateway.roles() == ["none", "primary", "replica"]
+    cluster.servers[0].start_again()
+    until(lambda: gateway.roles() == ["primary", "replica", "replica"])
+    application.await_more()
+    # A node that is a donor, or desynchronized, is not used.
+    cluster.servers[0].sql("SET GLOBAL wsrep_desync = ON")
+    until(lambda: gateway.roles() == ["none", "primary", "replica"])
+    application.await_more()
+    cluster.servers[0].sql("SET GLOBAL wsrep_desync = OFF")
+    until(lambda: gateway.roles() == ["primary", "replica", "replica"])
+    application.await_more()
+    application.end()
+
+
+def test_change_streams_go_on_at_another_node(cluster, gateway):
+    with gateway.client(retryWrites=True) as client:
+        things = client.d.streamed
+        with things.watch(max_await_time_ms=100) as stream:
+            seen = []
+            for turn in range(3):
+                things.insert_many([{"_id": turn * 10 + number} for number in range(10)])
+                if turn == 0:
+                    seen.append(next(stream))
+                    cluster.servers[0].kill()
+                elif turn == 1:
+                    cluster.servers[0].start_again()
+                    until(lambda: gateway.roles() == ["primary", "replica", "replica"])
+            seen += [next(stream) for _ in range(29)]
+        assert [change["documentKey"]["_id"] for change in seen] == [*range(30)]
+
+
+def test_histories_while_nodes_are_killed(cluster, gateway, tmp_path):
+    skip_without_transactions(gateway)
+
+    def kill_node():
+        cluster.servers[0].kill()
+        until(lambda: gateway.roles()[1] == "primary", 30)
+        cluster.servers[0].start_again()
+        until(lambda: gateway.roles() == ["primary", "replica", "replica"], 30)
+
+    verdict = check(gateway, "histories", tmp_path, 0, [kill_node, restarted(gateway)], seconds=12)
+    assert verdict.returncode == 0, verdict.stdout

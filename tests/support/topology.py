@@ -149,6 +149,8 @@ class GaleraNode(Copy):
         options = (
             *SMALL, f"--server-id={number}", "--log-bin=binlog", "--log-slave-updates=ON", "--binlog-format=ROW",
             "--innodb-autoinc-lock-mode=2", "--wsrep-on=ON", f"--wsrep-provider={galera_provider()}",
+            # Each node logs a transaction under the same GTID.
+            "--wsrep-gtid-mode=ON", "--wsrep-gtid-domain-id=9", f"--gtid-domain-id={number}",
             "--wsrep-cluster-name=test", f"--wsrep-node-address=127.0.0.1:{port}",
             # A program of the tests.
             "--wsrep-sst-method=missed",
