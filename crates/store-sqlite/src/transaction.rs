@@ -2,10 +2,11 @@
 //!
 //! A transaction has a connection of its own, which is pinned to the snapshot of its first
 //! statement. Its writes are kept in temporary tables of that connection ([`overlay`]), which
-//! shadow the tables of the file. So every plan reads the snapshot with the transaction's own
-//! writes, by the same statements. The writes are also logged ([`log`]). The commit sends the log
-//! to the writer, which replays it in one commit. [`ending`] is the end of a transaction, and
-//! [`statement`] a worker's half of the store while it executes a statement of one.
+//! shadow the tables of the file ([`shadows`]). So every plan reads the snapshot with the
+//! transaction's own writes, by the same statements. The writes are also logged ([`log`]). The
+//! commit sends the log to the writer, which replays it in one commit. [`ending`] is the end of a
+//! transaction, and [`statement`] a worker's half of the store while it executes a statement of
+//! one.
 //!
 //! The writer begins transactions, so that the snapshot, the catalog and the index entries belong
 //! together, and it keeps the intents of all transactions
@@ -14,6 +15,7 @@
 pub mod ending;
 pub mod log;
 mod overlay;
+mod shadows;
 pub mod statement;
 
 use crate::catalog::Catalog;
@@ -22,6 +24,7 @@ use ending::Ending;
 use error::Result;
 use log::Log;
 use rusqlite::Connection;
+pub use shadows::Shadows;
 use std::any::Any;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -48,6 +51,7 @@ pub struct Snapshot {
 /// A connection that is pinned to a snapshot until it is dropped.
 pub struct Pinned {
     connection: Option<Connection>,
+    pub shadows: Shadows,
     shared: Arc<Shared>,
 }
 
@@ -97,9 +101,9 @@ impl Drop for SqliteTransaction {
 
 impl Pinned {
     /// Pins a connection that has begun to read.
-    pub fn new(connection: Connection, shared: Arc<Shared>) -> Pinned {
+    pub fn new((connection, shadows): IdleConnection, shared: Arc<Shared>) -> Pinned {
         shared.pinned_snapshots.fetch_add(1, Ordering::AcqRel);
-        Pinned { connection: Some(connection), shared }
+        Pinned { connection: Some(connection), shadows, shared }
     }
 
     /// Takes the connection out for a statement.
@@ -115,7 +119,7 @@ impl Pinned {
 impl Drop for Pinned {
     fn drop(&mut self) {
         if let Some(connection) = self.connection.take() {
-            self.shared.idle_transactions.give_back(connection);
+            self.shared.idle_transactions.give_back((connection, std::mem::take(&mut self.shadows)));
         }
         self.shared.pinned_snapshots.fetch_sub(1, Ordering::AcqRel);
     }
@@ -123,24 +127,39 @@ impl Drop for Pinned {
 
 /// Idle connections for transactions, which any worker uses.
 #[derive(Default)]
-pub struct IdleConnections(Mutex<Vec<Connection>>);
+pub struct IdleConnections(Mutex<Vec<IdleConnection>>);
+
+pub type IdleConnection = (Connection, Shadows);
 
 impl IdleConnections {
-    pub fn take(&self) -> Option<Connection> {
+    pub fn take(&self) -> Option<IdleConnection> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 
     /// Releases the snapshot, with all that was written on the connection, and keeps the
     /// connection.
-    fn give_back(&self, connection: Connection) {
-        if let Err(error) = connection.execute_batch("ROLLBACK") {
-            // Closing the connection releases the snapshot as well.
+    fn give_back(&self, (connection, mut shadows): IdleConnection) {
+        // Closing the connection releases the snapshot as well.
+        if let Err(error) = execute(&connection, "ROLLBACK") {
             tracing::debug!(%error, "a transaction's snapshot could not be released");
             return;
         }
+        match shadows.keep(&connection) {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(failure) => {
+                tracing::debug!(?failure, "the shadows of a transaction could not be kept");
+                return;
+            }
+        }
         let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < IDLE_MAX {
-            idle.push(connection);
+            idle.push((connection, shadows));
         }
     }
+}
+
+/// Executes a statement that stays prepared with the connection.
+pub fn execute(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
+    connection.prepare_cached(sql)?.execute([]).map(drop)
 }

@@ -1,7 +1,8 @@
 //! Finding one document by its `_id`, with as little between the key and the page as SQLite allows.
 //!
 //! The statements stay prepared with their connection, one per collection: taking a statement from
-//! rusqlite's cache and putting it back costs as much as descending one of the two trees.
+//! rusqlite's cache and putting it back costs as much as descending one of the two trees. The
+//! connection of a transaction is taken for each of its statements; the cache keeps them meanwhile.
 
 use crate::catalog::Collection;
 use crate::failure::{Attempt, in_collection};
@@ -10,7 +11,7 @@ use ahash::AHashMap;
 use document::{Doc, Value};
 use error::Result;
 use index_keys::keys;
-use rusqlite::{Connection, Statement};
+use rusqlite::{CachedStatement, Connection};
 use self_cell::self_cell;
 use std::cell::RefCell;
 use std::collections::hash_map::Entry;
@@ -31,7 +32,7 @@ type Lookups<'c> = RefCell<PreparedLookups<'c>>;
 
 #[derive(Default)]
 pub struct PreparedLookups<'c> {
-    statements: AHashMap<i64, Statement<'c>>,
+    statements: AHashMap<i64, CachedStatement<'c>>,
     /// Reused buffer for the key.
     key: Vec<u8>,
 }
@@ -59,7 +60,7 @@ impl ReadConnection {
             }
             let statement = match statements.entry(collection.id) {
                 Entry::Occupied(entry) => entry.into_mut(),
-                Entry::Vacant(entry) => entry.insert(connection.prepare(&collection.sql.document_by_id)?),
+                Entry::Vacant(entry) => entry.insert(connection.prepare_cached(&collection.sql.document_by_id)?),
             };
             key.clear();
             keys::encode(id, key);

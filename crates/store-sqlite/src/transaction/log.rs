@@ -66,6 +66,11 @@ impl Default for Log {
 }
 
 impl Log {
+    /// Returns the log of a transaction on a connection that shadows these collections.
+    pub fn shadowing(collections: impl Iterator<Item = i64>) -> Log {
+        Log { shadowed: collections.collect(), ..Log::default() }
+    }
+
     /// Returns a number for a new document.
     pub fn new_number(&mut self) -> i64 {
         self.next_number += 1;

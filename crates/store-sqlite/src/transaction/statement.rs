@@ -30,6 +30,8 @@ pub struct Inside {
     pinned: Option<Pinned>,
     pub catalog: RefCell<Arc<Catalog>>,
     log: RefCell<Log>,
+    /// Collections that this statement has shadowed.
+    shadowed: RefCell<Vec<Arc<Collection>>>,
 }
 
 impl Inside {
@@ -43,6 +45,7 @@ impl Inside {
             pinned: Some(connection),
             catalog: RefCell::new(catalog),
             log: RefCell::new(log),
+            shadowed: RefCell::default(),
         })
     }
 
@@ -67,6 +70,7 @@ impl Drop for Inside {
         match Rc::try_unwrap(reading) {
             Ok(reading) => {
                 pinned.put_back(reading.into_owner());
+                pinned.shadows.add(self.shadowed.take());
                 let (catalog, log) = (self.catalog.borrow().clone(), self.log.take());
                 transaction.put_back(Snapshot { connection: pinned, catalog, log });
             }
@@ -143,6 +147,7 @@ impl SqliteStore {
         Overlay::new(reading.connection(), &collection, false).shadow()?;
         let shadowed = Arc::new(overlay::shadowed(&collection)?);
         Arc::make_mut(&mut inside.catalog.borrow_mut()).put(shadowed.clone());
+        inside.shadowed.borrow_mut().push(collection);
         Ok(shadowed)
     }
 

@@ -6,6 +6,7 @@ use super::state::Writer;
 use crate::catalog::{Catalog, Collection};
 use crate::failure::{Attempt, Failure};
 use crate::transaction::ending::Ending;
+use crate::transaction::execute;
 use crate::transaction::log::{FIRST_OWN_NUMBER, Log, LogEntry};
 use ahash::AHashMap;
 use document::DocBuf;
@@ -26,7 +27,9 @@ impl Writer {
             let message = "index entries are being recovered after a crash; transactions can begin soon";
             return Err(Error::new(Code::SNAPSHOT_UNAVAILABLE, message).with_labels(&[TRANSIENT]).into());
         }
-        connection.execute_batch("BEGIN; SELECT id FROM collections LIMIT 1")?;
+        execute(&connection, "BEGIN")?;
+        // The first read takes the snapshot.
+        connection.prepare_cached("SELECT id FROM collections LIMIT 1")?.exists([])?;
         Ok((connection, self.catalog.clone()))
     }
 

@@ -1,10 +1,11 @@
 //! Batches within a transaction.
 
 use super::{CHANGES_MAX, Statement, StatementEnd};
+use crate::catalog::Catalog;
 use crate::connection::{self, Role};
 use crate::failure::Failure;
 use crate::transaction::log::Log;
-use crate::transaction::{Pinned, Snapshot, SqliteTransaction, ending::Ending, statement};
+use crate::transaction::{IdleConnection, Pinned, Shadows, Snapshot, SqliteTransaction, ending::Ending, statement};
 use crate::worker::SqliteStore;
 use crate::write::changes::{Applied, Change, Changed, ConditionalChanges};
 use crate::write::entries::IndexEntries;
@@ -26,16 +27,22 @@ impl SqliteStore {
             let message = format!("Unable to begin a transaction: {OPEN_MAX} are open");
             return Err(Error::new(Code::LOCK_TIMEOUT, message).with_labels(&[TRANSIENT]));
         }
-        let connection = match self.shared.idle_transactions.take() {
-            Some(connection) => connection,
-            None => {
-                connection::open(&self.shared.path, Role::Transaction, &self.shared.options).map_err(Failure::from)?
+        if let Some((connection, mut shadows)) = self.shared.idle_transactions.take() {
+            let (connection, catalog) = self.writer.run(|writer| writer.pin_snapshot(connection)).await?;
+            if let Some(catalog) = shadows.catalog(&catalog) {
+                return Ok(self.pinned((connection, shadows), catalog));
             }
-        };
+        }
+        let options = &self.shared.options;
+        let connection = connection::open(&self.shared.path, Role::Transaction, options).map_err(Failure::from)?;
         let (connection, catalog) = self.writer.run(|writer| writer.pin_snapshot(connection)).await?;
-        let snapshot =
-            Snapshot { connection: Pinned::new(connection, self.shared.clone()), catalog, log: Log::default() };
-        Ok(Arc::new(SqliteTransaction::new(snapshot, Ending::new())))
+        Ok(self.pinned((connection, Shadows::default()), catalog))
+    }
+
+    fn pinned(&self, connection: IdleConnection, catalog: Arc<Catalog>) -> Arc<dyn Transaction> {
+        let log = Log::shadowing(connection.1.kept_ids());
+        let snapshot = Snapshot { connection: Pinned::new(connection, self.shared.clone()), catalog, log };
+        Arc::new(SqliteTransaction::new(snapshot, Ending::new()))
     }
 
     /// Commits a transaction. One that has written nothing leaves no record.
