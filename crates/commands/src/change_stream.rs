@@ -86,13 +86,13 @@ pub async fn open(call: &Call<'_>, namespace: &Namespace, stage: Doc<'_>, argume
     if is_collection {
         check_collection(call, namespace).await?;
     }
-    let (position, token) = begin(feed, &options).await.map_err(during)?;
+    let Begin { position, token, entries } = begin(feed, &options).await.map_err(during)?;
     let filter = pipeline.leading_match().and_then(|predicate| Filter::of(predicate, rest.as_doc(), &context));
     let execution = (!pipeline.is_identity()).then(|| pipeline.start(budget(call, arguments.allow_disk_use)));
     Ok(Reader::following(Box::new(ChangeStream {
         interest: Interest { scope: options.scope, view: options.view, filter },
         position,
-        entries: VecDeque::new(),
+        entries,
         ready: VecDeque::new(),
         execution,
         token,
@@ -142,42 +142,48 @@ async fn check_collection(call: &Call<'_>, namespace: &Namespace) -> Result<()> 
     Err(Error::new(Code::COMMAND_NOT_SUPPORTED_ON_VIEW, format!("Namespace {namespace} {what}")))
 }
 
-/// Returns where the stream begins, and its first token. Fails with 286 if the entries from there
-/// on have been deleted, and with 280 if there is no event with the token.
-async fn begin(feed: &dyn ChangeFeed, options: &StreamOptions) -> Result<(FeedPosition, ResumeToken)> {
+/// The begin of a stream.
+struct Begin {
+    position: FeedPosition,
+    token: ResumeToken,
+    /// Entries at the position that come first.
+    entries: VecDeque<Arc<FeedEntry>>,
+}
+
+/// Returns where the stream begins. Fails with 286 if the entries from there on have been deleted,
+/// and with 280 if there is no event with the token.
+async fn begin(feed: &dyn ChangeFeed, options: &StreamOptions) -> Result<Begin> {
+    let at = |position, token| Begin { position, token, entries: VecDeque::new() };
     match options.start {
         Start::Now => {
             let latest = feed.current().await?;
-            Ok((latest, ResumeToken::behind(latest)))
+            Ok(at(latest, ResumeToken::behind(latest)))
         }
         Start::At(position) => {
             let latest = feed.current().await?;
             feed.check_history(position.min(latest)).await?;
-            Ok((feed.behind_time(position), ResumeToken { position, kind: TokenKind::HighWaterMark }))
+            Ok(at(feed.behind_time(position), ResumeToken { position, kind: TokenKind::HighWaterMark }))
         }
         Start::Behind(token) => {
             feed.current().await?;
             feed.check_history(token.position).await?;
-            if matches!(token.kind, TokenKind::Event { .. }) {
-                check_event(feed, token).await?;
-            }
-            Ok((token.resume_position(), token))
+            let entries = entries_behind(feed, token).await?;
+            Ok(Begin { entries, ..at(token.resume_position(), token) })
         }
     }
 }
 
-/// Fails with 280 if no entry has the token.
-async fn check_event(feed: &dyn ChangeFeed, token: ResumeToken) -> Result<()> {
+/// Returns the entries at an event's position that are behind it: further operations of its
+/// transaction. Fails with 280 if there is no such event.
+async fn entries_behind(feed: &dyn ChangeFeed, token: ResumeToken) -> Result<VecDeque<Arc<FeedEntry>>> {
+    let TokenKind::Event { operation, collection_uuid, .. } = token.kind else { return Ok(VecDeque::new()) };
     // The entry at the position may be the oldest.
-    let found = feed.read(token.position.before()).await;
-    let first = found.ok().and_then(|entries| entries.first().cloned());
-    let is_found = first.as_ref().is_none_or(|entry| {
-        let uuid = entry.change().map(|change| change.collection_uuid);
-        let TokenKind::Event { collection_uuid, .. } = token.kind else { return true };
-        entry.position == token.position && uuid == Some(collection_uuid)
-    });
-    if is_found {
-        return Ok(());
+    let Ok(entries) = feed.read(token.position.before()).await else { return Ok(VecDeque::new()) };
+    let mut same = entries.iter().filter(|entry| entry.position == token.position);
+    let event = same.find(|entry| entry.operation == operation);
+    let uuid = event.and_then(|entry| entry.change()).map(|change| change.collection_uuid);
+    if entries.is_empty() || uuid == Some(collection_uuid) {
+        return Ok(same.cloned().collect());
     }
     let message = format!("cannot resume stream; the resume token was not found. {{_data: \"{}\"}}", token.to_text());
     Err(fatal(message))
@@ -229,7 +235,7 @@ impl ChangeStream {
     /// Makes an entry's events ready.
     async fn show(&mut self, call: &Call<'_>, entry: &Arc<FeedEntry>) -> Result<()> {
         let event = match self.interest.scope.concerns(entry.document.as_doc()) {
-            true => entry.change().and_then(|change| Event::of(&change, entry.position)),
+            true => entry.change().and_then(|change| Event::of(&change, entry)),
             false => None,
         };
         let shown = event.as_ref().filter(|event| self.interest.view.shows_expanded || !event.is_expanded());

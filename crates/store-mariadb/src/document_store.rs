@@ -21,7 +21,7 @@ use std::time::Duration;
 use store::{
     AccountChange, BatchOutcome, ChangeFeed, ChangeObserver, Changes, CollectionInfo, CollectionStats,
     CreateIndexesOutcome, DatabaseInfo, DatabaseStats, DocumentStore, IndexSelection, IndexSpec, Namespace, Plan,
-    Position, Progress, Query, ReadPreference, RecordedWrite, RetryKey, ScanEnd, Sink, SizeEstimate, Transaction,
+    Position, Progress, Query, ReadPreference, RecordedWrite, ScanEnd, Sink, SizeEstimate, Transaction, TransactionKey,
     Validation, WriteBatch, rules,
 };
 
@@ -191,11 +191,11 @@ impl DocumentStore for MariaDbStore {
     fn commit_transaction<'a>(
         &'a self,
         transaction: &'a Arc<dyn Transaction>,
-        key: RetryKey,
+        key: TransactionKey,
         _: bool,
     ) -> LocalBoxFuture<'a, error::Result<()>> {
         Box::pin(async move {
-            let written = transaction::commit(self, transaction, &key).await?;
+            let written = transaction::commit(self, transaction, &key.retry).await?;
             written.iter().for_each(|namespace| refresh::refresh_in_background(self, namespace));
             Ok(())
         })

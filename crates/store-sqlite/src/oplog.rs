@@ -23,7 +23,7 @@ use store::{FeedEntry, FeedPosition, Namespace};
 use tokio::sync::watch;
 
 pub use rows::{rows_of, rows_to_follow};
-pub use start::start;
+pub use start::{now_ms, start};
 
 /// The table of the documents before changes.
 pub const IMAGES_TABLE: &str = "oplog_images";

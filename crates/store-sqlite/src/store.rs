@@ -19,7 +19,7 @@ use std::sync::Arc;
 use store::{
     BatchOutcome, ChangeFeed, CollectionInfo, CollectionStats, CreateIndexesOutcome, DatabaseInfo, DatabaseStats,
     DocumentStore, Examined, IndexSelection, IndexSpec, Namespace, Plan, Position, Progress, Query, RecordedWrite,
-    RetryKey, ScanEnd, Sink, StoredDoc, Transaction, Validation, WriteBatch, rules, views,
+    ScanEnd, Sink, StoredDoc, Transaction, TransactionKey, Validation, WriteBatch, rules, views,
 };
 
 /// Documents of a random sample that are read before other sessions of the worker have their turn.
@@ -193,7 +193,7 @@ impl DocumentStore for SqliteStore {
     fn commit_transaction<'a>(
         &'a self,
         transaction: &'a Arc<dyn Transaction>,
-        key: RetryKey,
+        key: TransactionKey,
         journal: bool,
     ) -> LocalBoxFuture<'a, Result<()>> {
         Box::pin(self.commit(transaction, key, journal))

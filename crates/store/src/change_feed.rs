@@ -7,9 +7,11 @@
 
 mod entry;
 mod recent;
+mod transaction;
 
-pub use entry::{LoggedChange, Operation};
+pub use entry::{LoggedChange, LoggedTransaction, Operation};
 pub use recent::RecentEntries;
+pub use transaction::in_one;
 
 use document::{Doc, DocBuf, Value};
 use error::{Code, Error, Result};
@@ -54,6 +56,8 @@ pub const INCREMENT_MAX: u32 = i32::MAX as u32;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeedEntry {
     pub position: FeedPosition,
+    /// The entry's number among those of its position, which are the operations of a transaction.
+    pub operation: u32,
     pub document: DocBuf,
     /// The document before the change, if its collection keeps it.
     pub before: Option<DocBuf>,
@@ -99,8 +103,9 @@ pub trait ChangeFeed {
         true
     }
 
-    /// Returns the entries behind `position` in order: some of them, or none at the end. Fails with
-    /// 286 if entries behind it have been discarded.
+    /// Returns the entries behind `position` in order: some of them, or none at the end. All
+    /// entries of a position are returned together. Fails with 286 if entries behind `position`
+    /// have been discarded.
     fn read(&self, position: FeedPosition) -> LocalBoxFuture<'_, Result<Vec<Arc<FeedEntry>>>>;
 
     /// Waits until there is an entry behind `position`.

@@ -59,7 +59,7 @@ pub use read::{
 };
 pub use read_preference::{ReadMode, ReadPreference};
 pub use rules::{Cap, Rules};
-pub use transaction::{RecordedWrite, Transaction};
+pub use transaction::{RecordedWrite, Transaction, TransactionKey};
 pub use validator::Validator;
 pub use write::{
     AccessStats, BatchOutcome, DeleteStatement, RetryKey, ReturnImage, StatementOutcome, Statements, UpdateStatement,
@@ -235,7 +235,7 @@ pub trait DocumentStore {
     fn commit_transaction<'a>(
         &'a self,
         transaction: &'a Arc<dyn Transaction>,
-        key: RetryKey,
+        key: TransactionKey,
         journal: bool,
     ) -> LocalBoxFuture<'a, Result<()>> {
         let _ = (transaction, key, journal);

@@ -4,9 +4,31 @@
 //! [`crate::DocumentStore::in_transaction`] returns a store whose reads and writes belong to it. So
 //! a command does not know whether it is part of a transaction.
 
-use crate::Namespace;
+use crate::{Namespace, RetryKey};
+use document::{DocBuf, Value};
 use error::{Code, Error};
 use std::any::Any;
+
+/// Identifies a client's transaction at its commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TransactionKey {
+    /// The session and the transaction's number, under which its outcome is recorded.
+    pub retry: RetryKey,
+    /// The `lsid`'s id, a UUID.
+    pub session: [u8; 16],
+    /// The SHA-256 digest of the user's name.
+    pub user: [u8; 32],
+}
+
+impl TransactionKey {
+    /// Returns the session as logs of changes name it.
+    pub fn logged_session(&self) -> DocBuf {
+        DocBuf::build(|writer| {
+            writer.append("id", Value::Binary { subtype: 4, bytes: &self.session });
+            writer.append("uid", Value::Binary { subtype: 0, bytes: &self.user });
+        })
+    }
+}
 
 /// The label of errors after which a client may repeat the whole transaction.
 pub const TRANSIENT: &str = "TransientTransactionError";

@@ -3,7 +3,8 @@
 use super::images::Images;
 use super::token::{ResumeToken, TokenKind};
 use document::{Doc, DocBuf, DocWriter, Value};
-use store::{FeedPosition, LoggedChange, Namespace, Operation};
+use store::change_feed::LoggedTransaction;
+use store::{FeedEntry, LoggedChange, Namespace, Operation};
 
 /// What an entry means to a stream.
 #[derive(Debug)]
@@ -14,6 +15,7 @@ pub struct Event<'a> {
     pub collection_uuid: Option<[u8; 16]>,
     pub token: ResumeToken,
     pub wall_ms: i64,
+    pub transaction: Option<LoggedTransaction<'a>>,
 }
 
 #[derive(Clone, Debug)]
@@ -34,17 +36,17 @@ pub enum EventKind<'a> {
 
 impl<'a> Event<'a> {
     /// Returns the event of an entry; `None` if it has none.
-    pub fn of(change: &LoggedChange<'a>, position: FeedPosition) -> Option<Event<'a>> {
-        let token = ResumeToken {
-            position,
-            kind: TokenKind::Event { collection_uuid: change.collection_uuid, invalidates: false },
-        };
+    pub fn of(change: &LoggedChange<'a>, entry: &FeedEntry) -> Option<Event<'a>> {
+        let (operation, collection_uuid) = (entry.operation, change.collection_uuid);
+        let kind = TokenKind::Event { operation, collection_uuid, invalidates: false };
+        let token = ResumeToken { position: entry.position, kind };
         let mut event = Event {
             kind: EventKind::Drop,
             namespace: change.namespace.clone(),
             collection_uuid: change.collection_uuid,
             token,
             wall_ms: change.wall_ms,
+            transaction: change.transaction,
         };
         if &*change.namespace.collection == "system.views" {
             return event.of_view(change.operation);
@@ -105,7 +107,9 @@ impl<'a> Event<'a> {
     /// Returns the `invalidate` behind this event.
     pub fn invalidate(&self) -> Event<'static> {
         let kind = match self.token.kind {
-            TokenKind::Event { collection_uuid, .. } => TokenKind::Event { collection_uuid, invalidates: true },
+            TokenKind::Event { operation, collection_uuid, .. } => {
+                TokenKind::Event { operation, collection_uuid, invalidates: true }
+            }
             kind => kind,
         };
         Event {
@@ -114,6 +118,7 @@ impl<'a> Event<'a> {
             collection_uuid: None,
             token: ResumeToken { kind, ..self.token },
             wall_ms: self.wall_ms,
+            transaction: None,
         }
     }
 
@@ -150,6 +155,10 @@ impl<'a> Event<'a> {
     /// Returns the event as a document.
     pub fn to_document(&self, images: &Images, shows_expanded: bool) -> DocBuf {
         DocBuf::build(|writer| {
+            if let Some(LoggedTransaction { session, number }) = self.transaction {
+                writer.append("txnNumber", number);
+                writer.append("lsid", session);
+            }
             if let EventKind::Rename { to, .. } = &self.kind {
                 append_namespace("to", to, writer);
             }

@@ -1,8 +1,9 @@
 //! Resume tokens: `{_data: "82…"}`.
 //!
 //! The text is in hexadecimal and begins as MongoDB's: the time of the entry, so that texts sort in
-//! the order of events, a version, whether the token is an event's, whether it is that of an
-//! `invalidate`, and the collection's UUID. Tokens of MongoDB are understood as far.
+//! the order of events, a version, whether the token is an event's, the number of the event among
+//! those of a transaction, whether it is that of an `invalidate`, and the collection's UUID. Tokens
+//! of MongoDB are understood as far.
 
 use document::{Doc, DocWriter, Value};
 use error::{Code, Error, Result};
@@ -22,6 +23,8 @@ pub enum TokenKind {
     HighWaterMark,
     /// The event at the position has been read.
     Event {
+        /// The number of the event among those of a transaction.
+        operation: u32,
         collection_uuid: Option<[u8; 16]>,
         /// The event is the `invalidate` behind the one at the position.
         invalidates: bool,
@@ -32,6 +35,8 @@ const TIMESTAMP: u8 = 0x82;
 const VERSION: [u8; 2] = [0x2B, 0x02];
 const ZERO: u8 = 0x29;
 const EVENT: [u8; 3] = [0x2C, 0x01, 0x00];
+/// Before a positive number of one byte. Longer ones follow.
+const NUMBER: u8 = 0x2B;
 const FALSE: u8 = 0x6E;
 const TRUE: u8 = 0x6F;
 const UUID: [u8; 3] = [0x5A, 0x10, 0x04];
@@ -69,9 +74,10 @@ impl ResumeToken {
         bytes.extend_from_slice(&VERSION);
         match self.kind {
             TokenKind::HighWaterMark => bytes.extend_from_slice(&[ZERO, ZERO, FALSE]),
-            TokenKind::Event { collection_uuid, invalidates } => {
+            TokenKind::Event { operation, collection_uuid, invalidates } => {
                 bytes.extend_from_slice(&EVENT);
-                bytes.extend_from_slice(&[ZERO, if invalidates { TRUE } else { FALSE }]);
+                append_number(operation, &mut bytes);
+                bytes.push(if invalidates { TRUE } else { FALSE });
                 if let Some(uuid) = collection_uuid {
                     bytes.extend_from_slice(&UUID);
                     bytes.extend_from_slice(&uuid);
@@ -124,7 +130,7 @@ fn parse(bytes: &[u8]) -> Option<ResumeToken> {
     if rest.first() == Some(&ZERO) {
         return Some(ResumeToken { position, kind: TokenKind::HighWaterMark });
     }
-    let rest = rest.strip_prefix(&EVENT)?.strip_prefix(&[ZERO])?;
+    let (operation, rest) = parse_number(rest.strip_prefix(&EVENT)?)?;
     let (invalidates, rest) = rest.split_first()?;
     let invalidates = match *invalidates {
         FALSE => false,
@@ -132,7 +138,29 @@ fn parse(bytes: &[u8]) -> Option<ResumeToken> {
         _ => return None,
     };
     let uuid = rest.strip_prefix(&UUID).and_then(|rest| rest.first_chunk::<16>());
-    Some(ResumeToken { position, kind: TokenKind::Event { collection_uuid: uuid.copied(), invalidates } })
+    Some(ResumeToken { position, kind: TokenKind::Event { operation, collection_uuid: uuid.copied(), invalidates } })
+}
+
+/// Appends a number as MongoDB's index keys have it, so that bytes sort as numbers do.
+fn append_number(number: u32, out: &mut Vec<u8>) {
+    if number == 0 {
+        return out.push(ZERO);
+    }
+    let doubled = (u64::from(number) << 1).to_be_bytes();
+    let leading = doubled.iter().take_while(|byte| **byte == 0).count().min(7);
+    out.push(NUMBER + (7 - leading) as u8);
+    out.extend_from_slice(&doubled[leading..]);
+}
+
+fn parse_number(bytes: &[u8]) -> Option<(u32, &[u8])> {
+    let (kind, rest) = bytes.split_first()?;
+    if *kind == ZERO {
+        return Some((0, rest));
+    }
+    let length = usize::from(kind.checked_sub(NUMBER)?) + 1;
+    let (digits, rest) = rest.split_at_checked(length).filter(|_| length <= 5)?;
+    let doubled = digits.iter().fold(0, |number: u64, digit| number << 8 | u64::from(*digit));
+    Some((u32::try_from(doubled >> 1).ok()?, rest))
 }
 
 #[cfg(test)]
@@ -145,8 +173,11 @@ mod tests {
         let position = FeedPosition { time: 0x6B0A_B23D, increment: 2 };
         for kind in [
             TokenKind::HighWaterMark,
-            TokenKind::Event { collection_uuid: None, invalidates: true },
-            TokenKind::Event { collection_uuid: Some([9; 16]), invalidates: false },
+            TokenKind::Event { operation: 0, collection_uuid: None, invalidates: true },
+            TokenKind::Event { operation: 0, collection_uuid: Some([9; 16]), invalidates: false },
+            TokenKind::Event { operation: 127, collection_uuid: Some([9; 16]), invalidates: false },
+            TokenKind::Event { operation: 128, collection_uuid: Some([9; 16]), invalidates: false },
+            TokenKind::Event { operation: u32::MAX, collection_uuid: Some([9; 16]), invalidates: false },
         ] {
             let token = ResumeToken { position, kind };
             let text = token.to_text();
@@ -160,6 +191,10 @@ mod tests {
         let text = "826B0AB23D000000022B022C0100296E5A1004EE62B5C4CB604AA0851A7E950013D461461E5F6964002B020004";
         let token = ResumeToken::read(doc! { "_data": text }.as_doc()).unwrap();
         assert_eq!(token.position, FeedPosition { time: 0x6B0A_B23D, increment: 2 });
+        assert!(text.starts_with(token.to_text().trim_end_matches("04")));
+        let text = "826B0B3735000000092B022C01002B026E5A100480CF7FB9984147F1A7CCC7911D5703DF461E5F6964002B040004";
+        let token = ResumeToken::read(doc! { "_data": text }.as_doc()).unwrap();
+        assert!(matches!(token.kind, TokenKind::Event { operation: 1, .. }));
         assert!(text.starts_with(token.to_text().trim_end_matches("04")));
         let text = "826B0AB265000000062B0229296E04";
         assert_eq!(ResumeToken::read(doc! { "_data": text }.as_doc()).unwrap().to_text(), text);

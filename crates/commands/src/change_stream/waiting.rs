@@ -196,11 +196,12 @@ impl WaitingStreams {
                 feed.wait(self.examined.get()).await;
             }
             for entry in entries {
-                self.begun.set(entry.position);
+                // A position may have several entries.
+                self.examined.set(self.begun.replace(entry.position).min(entry.position.before()));
                 self.examine(&entry);
-                self.examined.set(entry.position);
                 tokio::task::coop::consume_budget().await;
             }
+            self.examined.set(self.begun.get());
         }
         Ok(())
     }
@@ -211,7 +212,7 @@ impl WaitingStreams {
         if groups.is_empty() {
             return;
         }
-        let Some(event) = Event::of(&change, entry.position) else { return };
+        let Some(event) = Event::of(&change, entry) else { return };
         let mut documents = Documents { entry, event: &event, built: Vec::new() };
         for group in groups {
             if group.wants(&mut documents) {

@@ -17,7 +17,7 @@ use std::cell::OnceCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use store::identity::under;
-use store::transaction::{self, TRANSIENT};
+use store::transaction::{self, TRANSIENT, TransactionKey};
 use store::{DocumentStore, RetryKey, Transaction};
 use tokio::sync::OwnedMutexGuard;
 
@@ -46,7 +46,7 @@ pub(super) async fn run<'a>(
     let turn = turn(call, id, (role == StatementRole::Commit).then_some(number)).await?;
     let turn = call.operation.run_interruptible(async { Ok(turn.lock_owned().await) }).await?;
     let registry = &worker.server.transactions;
-    // What kills a session's operation aborts its transaction, too, which may be noticed first.
+    // Killing a session's operation aborts its transaction too, which may be noticed first.
     let operation = call.operation;
     let ended = |error| operation.kill_reason().unwrap_or_else(|| transient(error));
     let step = registry.statement(&id, number, role, call.steady_ms)?;
@@ -64,7 +64,8 @@ pub(super) async fn run<'a>(
         }
         (StatementRole::Commit, _) => {
             let handle = registry.handle(&id, number)?;
-            let key = RetryKey { session: id.retry_id(), txn_number: number };
+            let retry = RetryKey { session: id.retry_id(), txn_number: number };
+            let key = TransactionKey { retry, session: id.uuid, user: id.user };
             let journal = call.envelope.durability.journal;
             // From here on the task decides how the transaction ends.
             attempt.succeeded = true;
@@ -103,7 +104,7 @@ async fn commit(
     server: Arc<Server>,
     store: Rc<dyn DocumentStore>,
     handle: Arc<dyn Transaction>,
-    (id, number, key): (LogicalSessionId, i64, RetryKey),
+    (id, number, key): (LogicalSessionId, i64, TransactionKey),
     journal: bool,
     _turn: OwnedMutexGuard<()>,
 ) -> Result<()> {

@@ -47,6 +47,7 @@ impl CatalogChange {
             collection_uuid: Some(self.uuid),
             operation: Operation::Command { command: self.command.as_doc(), details },
             wall_ms: wall_ms(time),
+            transaction: None,
         }
     }
 }

@@ -185,6 +185,7 @@ impl Entries {
                 if let Some(change) = entry.change() {
                     *entry = FeedEntry {
                         position: self.position,
+                        operation: 0,
                         document: change.encode(self.position),
                         before: entry.before.clone(),
                     };
@@ -253,6 +254,7 @@ impl Entries {
             collection_uuid: Some(table.uuid),
             operation,
             wall_ms: wall_ms(time),
+            transaction: None,
         };
         match (before.and_then(id), after.and_then(id), after) {
             (Some(old), Some(new), Some(after)) if old == new => {
@@ -340,7 +342,8 @@ impl Entries {
     fn command(&mut self, time: u32, database: &str, uuid: Option<[u8; 16]>, command: &DocBuf) {
         let operation = Operation::Command { command: command.as_doc(), details: None };
         let namespace = Namespace::new(database, "$cmd");
-        let change = LoggedChange { namespace, collection_uuid: uuid, operation, wall_ms: wall_ms(time) };
+        let change =
+            LoggedChange { namespace, collection_uuid: uuid, operation, wall_ms: wall_ms(time), transaction: None };
         self.add(self.position, &change, None);
     }
 
@@ -348,7 +351,7 @@ impl Entries {
         if self.open.exceeds || is_exempt(&change.namespace) {
             return;
         }
-        let entry = FeedEntry { position, document: change.encode(position), before };
+        let entry = FeedEntry { position, operation: 0, document: change.encode(position), before };
         self.open.bytes += entry.bytes();
         self.open.entries.push(entry);
     }
@@ -386,6 +389,7 @@ pub(super) fn nothing_until(position: FeedPosition) -> FeedEntry {
         collection_uuid: None,
         operation,
         wall_ms: wall_ms(position.time),
+        transaction: None,
     };
-    FeedEntry { position, document: change.encode(position), before: None }
+    FeedEntry { position, operation: 0, document: change.encode(position), before: None }
 }

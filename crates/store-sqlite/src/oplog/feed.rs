@@ -104,7 +104,8 @@ fn read_file(
         let document = DocBuf::from_vec(document.to_vec())
             .ok_or_else(|| Error::internal("an entry of local.oplog.rs is damaged"))?;
         let before = DocBuf::from_vec(image.to_vec());
-        entries.push(Arc::new(FeedEntry { position: position_of(seq), document, before }));
+        let entry = FeedEntry { position: position_of(seq), operation: 0, document, before };
+        entries.extend(entry.operations().into_iter().map(Arc::new));
     }
     Ok((oldest, entries))
 }

@@ -105,7 +105,8 @@ fn create(connection: &Connection, options: &OplogOptions, is_new_store: bool) -
     let position = last.map_or(FeedPosition::default(), position_of).next((wall_ms / 1000) as u32);
     let note = doc! { "msg": if is_new_store { INITIAL } else { "begin of the log" } };
     let operation = Operation::Note { note: note.as_doc() };
-    let first = LoggedChange { namespace: namespace(), collection_uuid: None, operation, wall_ms }.encode(position);
+    let first = LoggedChange { namespace: namespace(), collection_uuid: None, operation, wall_ms, transaction: None };
+    let first = first.encode(position);
     let mut id_key = Vec::new();
     keys::id_key(Doc::EMPTY, &Collation::SIMPLE, &mut id_key);
     transaction.execute(&collection.sql.insert, (seq_of(position), &id_key, first.as_bytes()))?;

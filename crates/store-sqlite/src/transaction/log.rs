@@ -49,6 +49,8 @@ pub struct CreatedCollection {
     pub namespace: Namespace,
     pub options: DocBuf,
     pub indexes: Vec<IndexSpec>,
+    /// How many entries the log had before.
+    pub behind: usize,
 }
 
 impl Default for Log {

@@ -234,7 +234,8 @@ impl SqliteStore {
         let mut log = inside.log.borrow_mut();
         let collection = Collection::new(log.new_id(), namespace.clone(), random_uuid(), options.clone())?;
         Overlay::new(reading.connection(), &collection, true).create()?;
-        log.created.push(CreatedCollection { namespace: namespace.clone(), options, indexes: Vec::new() });
+        let behind = log.entries.len();
+        log.created.push(CreatedCollection { namespace: namespace.clone(), options, indexes: Vec::new(), behind });
         let collection = Arc::new(collection);
         Arc::make_mut(&mut inside.catalog.borrow_mut()).put(collection.clone());
         Ok(collection)

@@ -5,11 +5,11 @@ mod commands;
 use super::state::Writer;
 use crate::catalog::Collection;
 use crate::failure::Attempt;
-use crate::oplog::{self, IMAGES_TABLE, Oplog, seq_of};
+use crate::oplog::{self, IMAGES_TABLE, Oplog, now_ms, seq_of};
 use document::{Doc, DocBuf};
 use error::{Code, Error};
 use std::time::{SystemTime, UNIX_EPOCH};
-use store::change_feed::keeps_images;
+use store::change_feed::{LoggedTransaction, in_one, keeps_images};
 use store::{FeedEntry, FeedPosition, LoggedChange, Namespace, Operation};
 
 /// Entries deleted at a commit beside as many as it has added, and in a cleanup step.
@@ -19,6 +19,7 @@ const DELETED_IN_STEP: usize = 2_000;
 /// The entries of the running transaction.
 #[derive(Default)]
 pub(super) struct PendingEntries {
+    /// As they are in the log.
     entries: Vec<FeedEntry>,
     /// The position of the last entry; `None` before the first one.
     last: Option<FeedPosition>,
@@ -31,10 +32,14 @@ impl PendingEntries {
         *self = PendingEntries::default();
     }
 
-    /// Takes the entries after their commit.
+    /// Takes the entries after their commit, as readers get them.
     pub fn take(&mut self) -> Vec<FeedEntry> {
         self.last = None;
-        std::mem::take(&mut self.entries)
+        let entries = std::mem::take(&mut self.entries);
+        match entries.iter().any(|entry| entry.document.as_doc().first().is_some_and(|first| first.key() == "lsid")) {
+            true => entries.into_iter().flat_map(FeedEntry::operations).collect(),
+            false => entries,
+        }
     }
 }
 
@@ -76,13 +81,21 @@ impl Writer {
         before: Option<DocBuf>,
     ) {
         let Some(log) = &self.shared.oplog else { return };
-        let wall_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64);
+        let wall_ms = now_ms();
         let last = self.pending_entries.last.unwrap_or_else(|| log.last_used());
         let position = last.next((wall_ms / 1000) as u32);
-        let change = LoggedChange { namespace: namespace.clone(), collection_uuid, operation, wall_ms };
+        let namespace = namespace.clone();
+        let change = LoggedChange { namespace, collection_uuid, operation, wall_ms, transaction: None };
         let document = change.encode(position);
         self.pending_entries.last = Some(position);
-        self.pending_entries.entries.push(FeedEntry { position, document, before });
+        self.pending_entries.entries.push(FeedEntry { position, operation: 0, document, before });
+    }
+
+    /// Makes the entries of the running transaction one: it is that of a client.
+    pub(super) fn combine_entries(&mut self, transaction: LoggedTransaction<'_>) {
+        let entries = std::mem::take(&mut self.pending_entries.entries);
+        self.pending_entries.entries = in_one(entries, transaction, now_ms());
+        self.pending_entries.last = self.pending_entries.entries.last().map(|entry| entry.position);
     }
 
     /// Writes the entries of the running transaction, and deletes old ones in their place.

@@ -7,14 +7,15 @@ use crate::catalog::{Catalog, Collection};
 use crate::failure::{Attempt, Failure};
 use crate::transaction::ending::Ending;
 use crate::transaction::execute;
-use crate::transaction::log::{FIRST_OWN_NUMBER, Log, LogEntry};
+use crate::transaction::log::{CreatedCollection, FIRST_OWN_NUMBER, Log, LogEntry};
 use ahash::AHashMap;
 use document::DocBuf;
 use error::{Code, Error};
 use rusqlite::Connection;
 use std::sync::Arc;
-use store::transaction::{TRANSIENT, aborted, write_conflict};
-use store::{Namespace, RetryKey};
+use store::Namespace;
+use store::change_feed::LoggedTransaction;
+use store::transaction::{TRANSIENT, TransactionKey, aborted, write_conflict};
 
 impl Writer {
     /// Begins to read on a connection. Returns it with the catalog of its snapshot.
@@ -35,7 +36,7 @@ impl Writer {
 
     /// Commits a transaction, with the record of its outcome. Fails with 251 if it was aborted, and
     /// with 112 if a collection has been changed that it depends on.
-    pub fn commit_transaction(&mut self, ending: &Arc<Ending>, log: Log, key: &RetryKey) -> Attempt<()> {
+    pub fn commit_transaction(&mut self, ending: &Arc<Ending>, log: Log, key: &TransactionKey) -> Attempt<()> {
         if !ending.begin_commit() {
             return Err(aborted().into());
         }
@@ -53,26 +54,37 @@ impl Writer {
         }
     }
 
-    fn replay(&mut self, log: Log, key: &RetryKey) -> Attempt<()> {
+    fn replay(&mut self, log: Log, key: &TransactionKey) -> Attempt<()> {
         self.check_room(false)?;
-        for created in &log.created {
-            if self.catalog.get(&created.namespace).is_some() {
-                return Err(write_conflict().into());
-            }
-            self.create_collection(&created.namespace, created.options.clone())?;
-            if !created.indexes.is_empty() {
-                self.create_indexes(&created.namespace, created.indexes.clone(), Arc::default())?;
-            }
-        }
+        let mut created = log.created.iter().peekable();
         let is_created = |namespace: &Namespace| log.created.iter().any(|created| created.namespace == *namespace);
         let mut numbers = AHashMap::new();
-        for entry in log.entries {
+        for (behind, entry) in log.entries.into_iter().enumerate() {
+            while let Some(collection) = created.next_if(|created| created.behind <= behind) {
+                self.replay_creation(collection)?;
+            }
             let current = self.catalog.get(&entry.namespace);
             let current = current.filter(|now| now.id == entry.collection || is_created(&entry.namespace));
             let Some(collection) = current.cloned() else { return Err(write_conflict().into()) };
             self.replay_entry(&collection, entry, &mut numbers)?;
         }
-        self.record_encoded(key, &retry::committed_transaction())
+        created.try_for_each(|collection| self.replay_creation(collection))?;
+        if self.is_logging() {
+            let session = key.logged_session();
+            self.combine_entries(LoggedTransaction { session: session.as_doc(), number: key.retry.txn_number });
+        }
+        self.record_encoded(&key.retry, &retry::committed_transaction())
+    }
+
+    fn replay_creation(&mut self, created: &CreatedCollection) -> Attempt<()> {
+        if self.catalog.get(&created.namespace).is_some() {
+            return Err(write_conflict().into());
+        }
+        self.create_collection(&created.namespace, created.options.clone())?;
+        if !created.indexes.is_empty() {
+            self.create_indexes(&created.namespace, created.indexes.clone(), Arc::default())?;
+        }
+        Ok(())
     }
 
     /// Repeats a change. `numbers`: those of documents that the transaction has inserted, by their

@@ -6,8 +6,8 @@ use error::{Code, Result};
 use std::rc::Rc;
 use std::sync::Arc;
 use store::{
-    DocumentStore, Query, RecordedWrite, RetryKey, StatementOutcome, Statements, Transaction, UpdateStatement,
-    WriteBatch,
+    DocumentStore, Query, RecordedWrite, RetryKey, StatementOutcome, Statements, Transaction, TransactionKey,
+    UpdateStatement, WriteBatch,
 };
 
 pub fn checks() -> Vec<Check> {
@@ -79,10 +79,10 @@ impl Open<'_> {
 }
 
 /// Returns the key of a transaction of this check's session.
-fn key(suite: &Suite, txn_number: i64) -> RetryKey {
+fn key(suite: &Suite, txn_number: i64) -> TransactionKey {
     let mut session = [0; 16];
     session.iter_mut().zip(suite.namespace.database.bytes().rev()).for_each(|(to, from)| *to = from);
-    RetryKey { session, txn_number }
+    TransactionKey { retry: RetryKey { session, txn_number }, session, user: [0; 32] }
 }
 
 fn set(id: i32, value: i32) -> UpdateStatement {

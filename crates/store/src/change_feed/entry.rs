@@ -2,7 +2,7 @@
 
 use super::FeedPosition;
 use crate::Namespace;
-use document::{Doc, DocBuf, Value};
+use document::{Doc, DocBuf, DocWriter, Value};
 
 /// A change, as a feed's entry describes it.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,6 +13,16 @@ pub struct LoggedChange<'a> {
     pub operation: Operation<'a>,
     /// The time of the change, in milliseconds since 1970.
     pub wall_ms: i64,
+    /// The client's transaction that the change is part of.
+    pub transaction: Option<LoggedTransaction<'a>>,
+}
+
+/// The transaction of an entry.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LoggedTransaction<'a> {
+    /// The `lsid`: the session's UUID, and the digest of its user.
+    pub session: Doc<'a>,
+    pub number: i64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -55,6 +65,9 @@ impl<'a> LoggedChange<'a> {
             Operation::Note { note } => ("n", note),
         };
         DocBuf::build(|writer| {
+            if let Some(transaction) = &self.transaction {
+                transaction.append(writer);
+            }
             writer.append("op", op);
             match self.operation {
                 Operation::Note { .. } => writer.append("ns", ""),
@@ -84,10 +97,7 @@ impl<'a> LoggedChange<'a> {
                 Operation::Command { details: Some(details), .. } => writer.append("o2", details),
                 Operation::Delete { .. } | Operation::Command { .. } | Operation::Note { .. } => {}
             }
-            writer.append("ts", position.as_value());
-            writer.append("t", 1_i64);
-            writer.append("v", 2_i64);
-            writer.append("wall", Value::DateTime(self.wall_ms));
+            append_end(position, self.wall_ms, writer);
         })
     }
 
@@ -113,8 +123,32 @@ impl<'a> LoggedChange<'a> {
             _ => None,
         };
         let Value::DateTime(wall_ms) = entry.get("wall")? else { return None };
-        Some(LoggedChange { namespace: Namespace::new(database, collection), collection_uuid, operation, wall_ms })
+        let (namespace, transaction) = (Namespace::new(database, collection), LoggedTransaction::decode(entry));
+        Some(LoggedChange { namespace, collection_uuid, operation, wall_ms, transaction })
     }
+}
+
+impl<'a> LoggedTransaction<'a> {
+    /// Returns the transaction of an entry; `None` if it is part of none.
+    pub fn decode(entry: Doc<'a>) -> Option<LoggedTransaction<'a>> {
+        // It is in front, if there is one.
+        let first = entry.first().filter(|first| first.key() == "lsid")?;
+        let Value::Int64(number) = entry.get("txnNumber")? else { return None };
+        Some(LoggedTransaction { session: first.value().as_document()?, number })
+    }
+
+    pub fn append(&self, writer: &mut DocWriter<'_>) {
+        writer.append("lsid", self.session);
+        writer.append("txnNumber", self.number);
+    }
+}
+
+/// Appends the fields with which all entries end.
+pub(super) fn append_end(position: FeedPosition, wall_ms: i64, writer: &mut DocWriter<'_>) {
+    writer.append("ts", position.as_value());
+    writer.append("t", 1_i64);
+    writer.append("v", 2_i64);
+    writer.append("wall", Value::DateTime(wall_ms));
 }
 
 #[cfg(test)]
@@ -138,7 +172,10 @@ mod tests {
         ];
         for operation in operations {
             let namespace = Namespace::new("d", "c.e");
-            let change = LoggedChange { namespace, collection_uuid: Some([7; 16]), operation, wall_ms: 12 };
+            let session = doc! { "id": 1 };
+            let transaction = Some(LoggedTransaction { session: session.as_doc(), number: 5 });
+            let change =
+                LoggedChange { namespace, collection_uuid: Some([7; 16]), operation, wall_ms: 12, transaction };
             let entry = change.encode(FeedPosition { time: 3, increment: 4 });
             assert_eq!(LoggedChange::decode(entry.as_doc()), Some(change));
         }
@@ -148,8 +185,8 @@ mod tests {
     #[test]
     fn the_format_is_that_of_an_oplog() {
         let operation = Operation::Delete { id: Value::Int32(1) };
-        let change =
-            LoggedChange { namespace: Namespace::new("d", "c"), collection_uuid: None, operation, wall_ms: 12 };
+        let namespace = Namespace::new("d", "c");
+        let change = LoggedChange { namespace, collection_uuid: None, operation, wall_ms: 12, transaction: None };
         let expected = doc! {
             "op": "d", "ns": "d.c", "o": &doc! { "_id": 1 }, "ts": Value::Timestamp { time: 3, increment: 4 },
             "t": 1_i64, "v": 2_i64, "wall": Value::DateTime(12)

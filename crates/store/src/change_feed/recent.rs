@@ -36,6 +36,12 @@ impl RecentEntries {
             self.bytes -= oldest.bytes();
             self.since = oldest.position;
         }
+        // The entries of a position are forgotten together.
+        while self.entries.front().is_some_and(|entry| entry.position == self.since)
+            && let Some(oldest) = self.entries.pop_front()
+        {
+            self.bytes -= oldest.bytes();
+        }
     }
 
     /// Returns the entries behind a position, some of them if they are many. Returns `None` if some
@@ -45,7 +51,10 @@ impl RecentEntries {
             return None;
         }
         let first = self.entries.partition_point(|entry| entry.position <= position);
-        Some(self.entries.range(first..).take(TAKEN_MAX).cloned().collect())
+        let last = self.entries.get(first + TAKEN_MAX).map(|entry| entry.position);
+        let taken = self.entries.range(first..).enumerate();
+        let taken = taken.take_while(|(at, entry)| *at < TAKEN_MAX || Some(entry.position) == last);
+        Some(taken.map(|(_, entry)| entry.clone()).collect())
     }
 }
 
@@ -57,7 +66,7 @@ mod tests {
     fn entry(time: u32, bytes: usize) -> FeedEntry {
         let text = "x".repeat(bytes);
         let document = DocBuf::build(|writer| writer.append("t", text.as_str()));
-        FeedEntry { position: FeedPosition { time, increment: 1 }, document, before: None }
+        FeedEntry { position: FeedPosition { time, increment: 1 }, operation: 0, document, before: None }
     }
 
     #[test]

@@ -14,8 +14,8 @@ use document::Doc;
 use error::{Code, Error, Result};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use store::transaction::TRANSIENT;
-use store::{AccessStats, BatchOutcome, RetryKey, StatementOutcome, Statements, Transaction, WriteBatch};
+use store::transaction::{TRANSIENT, TransactionKey};
+use store::{AccessStats, BatchOutcome, StatementOutcome, Statements, Transaction, WriteBatch};
 
 /// The limit of open transactions: each has a connection with a cache and two open files.
 const OPEN_MAX: u64 = 1000;
@@ -46,7 +46,7 @@ impl SqliteStore {
     }
 
     /// Commits a transaction. One that has written nothing leaves no record.
-    pub async fn commit(&self, transaction: &Arc<dyn Transaction>, key: RetryKey, journal: bool) -> Result<()> {
+    pub async fn commit(&self, transaction: &Arc<dyn Transaction>, key: TransactionKey, journal: bool) -> Result<()> {
         let transaction = statement::of(&**transaction)?;
         let Snapshot { connection, log, .. } = transaction.take()?;
         // The snapshot is of no use any more, and keeps the log.
