@@ -197,7 +197,8 @@ impl Server {
         self.ended_sessions.touch(*id, None, now_ms);
     }
 
-    /// Ends a logical session at once, kills its operations and cursors, and aborts its transaction.
+    /// Ends a logical session at once, kills its operations and cursors, and aborts its
+    /// transaction.
     pub fn kill_session(&self, id: &LogicalSessionId) {
         self.forget_session(id);
         self.kill_operations_where(|session| session == id);

@@ -10,10 +10,9 @@
 //! [`reachability`] and [`topology`] (pure decisions), [`poll`] (the queries); [`plan`] and
 //! [`agreement`] (pure decisions about changes of servers), [`operation`] (their steps),
 //! [`monitor`] (the task); [`condition`], [`activity`] and [`backend`], [`slots`] (the limit of
-//! connections),
-//! [`router`], [`targets`] (the servers of a service), [`sessions`] (by the ids of servers),
-//! [`user_connections`], [`lease`], [`mod@service`], [`primary`] (for the document store) and [`split_statistics`],
-//! [`registry`], [`report`] (for `serverStatus`).
+//! connections), [`router`], [`targets`] (the servers of a service), [`sessions`] (by the ids of
+//! servers), [`user_connections`], [`lease`], [`mod@service`], [`primary`] (for the document store)
+//! and [`split_statistics`], [`registry`], [`report`] (for `serverStatus`).
 
 pub mod activity;
 pub mod agreement;

@@ -189,7 +189,7 @@ impl Service {
         }
     }
 
-    /// Counts a session of a user who has logged in. Returns `None` if the user has as many as the
+    /// Counts a session of a logged-in user. Returns `None` if the user has as many as the
     /// service allows.
     pub fn add_user(&self, user: &[u8]) -> Option<UserConnection> {
         let max = self.state.borrow().settings.connections_per_user;
