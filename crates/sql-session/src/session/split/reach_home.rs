@@ -88,7 +88,7 @@ impl Session {
             RemainsFound::Idle => {
                 // Its server is no longer the primary.
                 let backend = self.lease.assignment.backend();
-                if let Some(idle) = self.idle_connections.remove_own(backend, sharing.id) {
+                if let Some(idle) = self.idle_connections.remove_own(backend, sharing.owner) {
                     idle.close().await;
                 }
                 remains.find().await

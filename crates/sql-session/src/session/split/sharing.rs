@@ -161,7 +161,7 @@ impl Session {
         }
         let state = self.context.service.state();
         let target = state.targets.iter().find(|target| &target.backend.settings().name == name);
-        let taken = target.and_then(|target| self.idle_connections.take_own(&target.backend, sharing.id));
+        let taken = target.and_then(|target| self.idle_connections.take_own(&target.backend, sharing.owner));
         let is_there = taken.is_some();
         split.replicas.extend(taken);
         is_there
@@ -173,7 +173,7 @@ impl Session {
         if !sharing.is_parked {
             return false;
         }
-        let Some(connection) = self.idle_connections.take_own(self.lease.assignment.backend(), sharing.id) else {
+        let Some(connection) = self.idle_connections.take_own(self.lease.assignment.backend(), sharing.owner) else {
             return false;
         };
         if connection.version != split.carried.version() {
@@ -210,7 +210,7 @@ impl Session {
         let diagnostics = |of_last: bool| sharing.diagnostics.clone().filter(|_| of_last);
         for replica in split.replicas.drain(..) {
             let is_last = split.last_replica.as_ref() == Some(&replica.lease.server.name);
-            self.idle_connections.put(replica, sharing.id, diagnostics(is_last), None);
+            self.idle_connections.put(replica, sharing.owner, diagnostics(is_last), None);
         }
         let has_long_data = split.prepared.values().any(|prepared| prepared.has_long_data);
         // With autocommit off, a statement that fails may have begun a transaction.
@@ -235,7 +235,7 @@ impl Session {
         };
         let diagnostics = sharing.diagnostics.clone().filter(|_| split.last_replica.is_none());
         let unread = sharing.leave_remains();
-        self.idle_connections.put(connection, sharing.id, diagnostics, Some(unread));
+        self.idle_connections.put(connection, sharing.owner, diagnostics, Some(unread));
         sharing.is_parked = true;
         split.running.clear();
         split.has_written_elsewhere |= split.has_written;
@@ -256,7 +256,7 @@ impl Session {
             return FurtherConnection::open(service, target, identity, (patience, limit), deprecates_eof).await;
         };
         let backend = &target.backend;
-        if let Some(own) = self.idle_connections.take_own(backend, sharing.id) {
+        if let Some(own) = self.idle_connections.take_own(backend, sharing.owner) {
             return Ok(own);
         }
         let deadline = Instant::now() + limit;

@@ -7,11 +7,15 @@ use crate::reply_tracker::ReplyTracker;
 use ahash::AHashSet;
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The state of a session that shares its connections.
 pub struct Sharing {
-    /// The id of the session, which clients know.
+    /// The id of the session, which clients know. It is of the server that it has logged in to, so
+    /// sessions of other servers may have the same.
     pub id: u64,
+    /// Distinguishes the session from all others.
+    pub owner: u64,
     /// The session has no connection of its own at the moment, because others may use it.
     pub is_parked: bool,
     /// Its connection has the form of further ones, so others can use it.
@@ -35,8 +39,10 @@ pub struct Sharing {
 
 impl Sharing {
     pub fn new(id: u64, can_give_home: bool) -> Sharing {
+        static OWNERS: AtomicU64 = AtomicU64::new(0);
         Sharing {
             id,
+            owner: OWNERS.fetch_add(1, Ordering::Relaxed),
             is_parked: false,
             can_give_home,
             cursors: AHashSet::default(),
