@@ -134,7 +134,7 @@ def test_numbers_and_times(selkie, mongod):
 def test_killing_a_session_ends_its_operations(selkie, kill, in_transaction):
     with selkie.client() as client:
         client.drop_database("t")
-        client.t.c.insert_many([{"_id": i} for i in range(5000)])
+        client.t.c.insert_many([{"_id": i} for i in range(20_000)])
         first, second = Sessions(selkie), Sessions(selkie)
         number = {"number": 1, "start": True} if in_transaction else {}
         replies = []
