@@ -300,7 +300,7 @@ impl Service {
         ConnectError::Full(all_full(&self.state()))
     }
 
-    /// Opens a connection whose id no session on another server has.
+    /// Opens a connection whose id no session on another server has, if it finds one.
     async fn open<C, F>(
         &self,
         open: &impl Fn(Candidate) -> F,

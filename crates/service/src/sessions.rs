@@ -1,8 +1,9 @@
 //! The sessions of SQL clients on all backends, by the ids that the backends gave them.
 //!
 //! Each server counts its own connections, so two servers may give the same id. A session whose id
-//! is taken on another server connects again, which gives it the next one. So an id means one
-//! session of this gateway, and KILL can find it.
+//! is taken on another server connects again, which gives it the next one, a limited number of
+//! times. So an id nearly always means one session of this gateway. Otherwise KILL finds the latest
+//! of the user's.
 
 use crate::backend::Backend;
 use std::collections::HashMap;
