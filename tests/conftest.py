@@ -13,6 +13,7 @@ import pymongo
 import pytest
 
 from support.mariadb import MariadbServer
+from support.mongod import MongodReplicaSet
 from support.selkie import EMBEDDED_MARIADB, SelkieServer, data_flag, has_embedded_mariadb
 
 STORES = ("embedded", "mariadb")
@@ -67,6 +68,14 @@ class Target:
 @pytest.fixture(scope="session")
 def mariadb(tmp_path_factory) -> MariadbServer:
     server = MariadbServer(tmp_path_factory.mktemp("mariadb")).start()
+    yield server
+    server.remove()
+
+
+@pytest.fixture(scope="module")
+def mongod(tmp_path_factory) -> MongodReplicaSet:
+    """MongoDB as a replica set of one."""
+    server = MongodReplicaSet(tmp_path_factory.mktemp("mongod")).start()
     yield server
     server.remove()
 

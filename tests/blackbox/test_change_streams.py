@@ -10,7 +10,6 @@ import pytest
 from bson import Binary, Int64, Timestamp
 from pymongo.errors import OperationFailure
 
-from support.mongod import MongodReplicaSet
 from support.node import run as node
 from support.selkie import SelkieServer
 
@@ -24,13 +23,6 @@ UPDATES = int(os.environ.get("SELKIE_STREAM_UPDATES", "250"))
 @pytest.fixture(scope="module")
 def selkie(tmp_path_factory):
     server = SelkieServer(tmp_path_factory.mktemp("streams") / "selkie", options=REPLICA_SET).start()
-    yield server
-    server.remove()
-
-
-@pytest.fixture(scope="module")
-def mongod(tmp_path_factory):
-    server = MongodReplicaSet(tmp_path_factory.mktemp("oracle") / "mongod").start()
     yield server
     server.remove()
 

@@ -8,7 +8,6 @@ import pytest
 from bson.timestamp import Timestamp
 from pymongo.read_concern import ReadConcern
 
-from support.mongod import MongodReplicaSet
 from support.wire import Wire, op_query
 
 pytestmark = pytest.mark.selkie_only
@@ -34,13 +33,6 @@ class Client:
 
     def find_after(self, after: Timestamp, **fields) -> dict:
         return self.run({"find": "c", "readConcern": {"afterClusterTime": after}, **fields})
-
-
-@pytest.fixture(scope="module")
-def mongod(tmp_path_factory):
-    server = MongodReplicaSet(tmp_path_factory.mktemp("mongod")).start()
-    yield server
-    server.remove()
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ import pymongo
 import pytest
 from pymongo.errors import ServerSelectionTimeoutError
 
-from support.mongod import MongodReplicaSet
 from support.process import free_port
 from support.wire import EXHAUST_ALLOWED, Wire
 
@@ -17,13 +16,6 @@ CHANGES = [
     {"replSetAbortPrimaryCatchUp": 1}, {"replSetFreeze": 10}, {"replSetInitiate": {}}, {"replSetMaintenance": True}, {"replSetSyncFrom": "a:1"},
     {"replSetStepDown": 1, "secondaryCatchUpPeriodSecs": 0}, {"replSetGetRBID": 1},
 ]
-
-
-@pytest.fixture(scope="module")
-def mongod(tmp_path_factory):
-    server = MongodReplicaSet(tmp_path_factory.mktemp("mongod")).start()
-    yield server
-    server.remove()
 
 
 @pytest.fixture

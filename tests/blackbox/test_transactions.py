@@ -10,7 +10,6 @@ from bson import Binary, Int64
 from pymongo.errors import ConnectionFailure, OperationFailure
 
 from support.clock import Clock
-from support.mongod import MongodReplicaSet
 from support.selkie import SelkieServer, data_flag
 from support.transactions import ABORT, ALL, COMMIT, FIND, Sessions, admin, comparable, increase, insert, of
 from support.wire import Wire
@@ -32,13 +31,6 @@ def selkie(store, request, tmp_path_factory):
     server = SelkieServer(folder, mariadb, OPTIONS, data_flag(store)).start()
     yield server
     assert server.stop() == 0, server.end_of_log()
-    server.remove()
-
-
-@pytest.fixture(scope="module")
-def mongod(tmp_path_factory):
-    server = MongodReplicaSet(tmp_path_factory.mktemp("mongod")).start()
-    yield server
     server.remove()
 
 

@@ -1,7 +1,7 @@
 """Transactions in the log and in change streams, compared with MongoDB's."""
 
 import pytest
-from blackbox.test_change_streams import masked, mongod, opened, rest, selkie, servers  # noqa: F401
+from blackbox.test_change_streams import masked, opened, rest, selkie, servers  # noqa: F401
 
 pytestmark = pytest.mark.selkie_only
 
