@@ -110,6 +110,24 @@ def test_changes_by_sql(db, server):
     assert events[4]["fullDocument"]["long"] == "x" * 100
 
 
+def test_events_of_a_transaction_in_sql_have_one_time(db, server):
+    db.c.insert_one({"_id": 0})
+    token = opened(db)["postBatchResumeToken"]
+    with server.connect(database=db.name) as connection, connection.cursor() as cursor:
+        cursor.execute("BEGIN")
+        for number in (1, 2, 3):
+            cursor.execute(f"INSERT INTO c (doc) VALUES ('{{\"_id\": {number}}}')")
+        cursor.execute("COMMIT")
+    db.c.insert_one({"_id": 4})
+    events = rest(db, opened(db, resumeAfter=token))
+    assert ids(events) == [1, 2, 3, 4]
+    times = [event["clusterTime"] for event in events]
+    assert times[0] == times[2] < times[3]
+    assert all("lsid" not in event for event in events)
+    for number, event in enumerate(events):
+        assert rest(db, opened(db, startAfter=event["_id"])) == events[number + 1:]
+
+
 def test_a_waiting_stream_is_woken(db):
     stream = opened(db, "c")
     arrived = []

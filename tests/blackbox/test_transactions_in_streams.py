@@ -1,7 +1,10 @@
 """Transactions in the log and in change streams, compared with MongoDB's."""
 
 import pytest
-from blackbox.test_change_streams import masked, opened, rest, selkie, servers  # noqa: F401
+from blackbox.test_change_streams import REPLICA_SET, masked, opened, rest, servers  # noqa: F401
+from blackbox.test_change_streams_mariadb import LOG
+from support.mariadb import MariadbServer
+from support.selkie import EMBEDDED_MARIADB, SelkieServer
 
 pytestmark = pytest.mark.selkie_only
 
@@ -11,10 +14,24 @@ OPTIONS = [
 ]
 
 
+@pytest.fixture(scope="module")
+def selkie(store, tmp_path_factory):
+    if store == EMBEDDED_MARIADB:
+        pytest.skip("has no log")
+    mariadb = MariadbServer(tmp_path_factory.mktemp("log"), LOG).start() if store == "mariadb" else None
+    server = SelkieServer(tmp_path_factory.mktemp("streams") / "selkie", mariadb, REPLICA_SET).start()
+    yield server
+    server.remove()
+    if mariadb:
+        mariadb.remove()
+
+
 def prepare(db):
     db.things.insert_many([{"_id": number, "n": 1} for number in range(3)])
     db.create_collection("images", changeStreamPreAndPostImages={"enabled": True})
-    db.images.insert_one({"_id": 0, "n": 1})
+    db.images.insert_one({"_id": 0, "n": 1, "text": "x" * 100})
+    # On MariaDB, a collection that a transaction creates exists at once.
+    db.create_collection("fresh")
 
 
 def transactions(db):
@@ -47,6 +64,23 @@ def changed(client, name):
     return token
 
 
+def test_created_collections_are_part_of_a_transaction(servers, database_name, store):
+    if store == "mariadb":
+        pytest.skip("creates them at once")
+    found = []
+    for client in servers:
+        db = client[database_name]
+        prepare(db)
+        token = opened(db, 1)["postBatchResumeToken"]
+        with client.start_session() as session, session.start_transaction():
+            db.things.insert_one({"_id": "a"}, session=session)
+            db.created.insert_one({"_id": 1}, session=session)
+        events = rest(db, opened(db, 1, resumeAfter=token, showExpandedEvents=True))
+        assert len({event["clusterTime"] for event in events}) == 1
+        found.append(masked(events, database_name))
+    assert found[0] == found[1]
+
+
 @pytest.mark.parametrize("options", OPTIONS, ids=["plain", "expanded", "lookup"])
 def test_events_agree(servers, database_name, options):
     found = []
@@ -63,7 +97,9 @@ def test_events_agree(servers, database_name, options):
     assert len(ours) == len(theirs)
 
 
-def test_entries_of_the_log_agree(servers, database_name):
+def test_entries_of_the_log_agree(servers, database_name, store):
+    if store == "mariadb":
+        pytest.skip("has no local.oplog.rs")
     found = []
     for client in servers:
         prepare(client[database_name])
@@ -126,8 +162,9 @@ def test_a_large_transaction_is_shown_whole(servers, database_name):
         with client.start_session() as session, session.start_transaction():
             for number in range(3):
                 db.things.insert_one({"_id": f"large {number}", "x": "x" * (7 << 20)}, session=session)
-        stages = [{"$project": {"documentKey": 1}}]
+        stages = [{"$project": {"documentKey": 1, "txnNumber": 1}}]
         events = rest(db, opened(db, 1, stages, resumeAfter=token))
+        assert len({event["txnNumber"] for event in events}) == 1
         assert [event["documentKey"]["_id"] for event in events] == [f"large {number}" for number in range(3)]
         for number, event in enumerate(events):
             assert rest(db, opened(db, 1, stages, resumeAfter=event["_id"])) == events[number + 1:]

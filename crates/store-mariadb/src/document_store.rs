@@ -195,7 +195,7 @@ impl DocumentStore for MariaDbStore {
         _: bool,
     ) -> LocalBoxFuture<'a, error::Result<()>> {
         Box::pin(async move {
-            let written = transaction::commit(self, transaction, &key.retry).await?;
+            let written = transaction::commit(self, transaction, &key).await?;
             written.iter().for_each(|namespace| refresh::refresh_in_background(self, namespace));
             Ok(())
         })

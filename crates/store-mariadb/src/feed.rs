@@ -9,9 +9,11 @@
 //! **Positions.** A GTID (domain, server, sequence number) does not fit into the two numbers of a
 //! position, and says nothing about time. So positions are counted along the log ([`entries`]):
 //! `time` is the greatest time of an event so far, and `increment` counts the rows and statements
-//! since that time was first seen. The count includes those that are no entries, so it depends on
-//! nothing but the log: it is the same for every gateway, after a restart, and on a replica, which
-//! logs the same rows with the same times. It rises even if the server's clock is set back.
+//! of the transactions since that time was first seen. All entries of a transaction have the
+//! position of its end, and are numbered ([`open_group`]). The count includes rows that are no
+//! entries, so it depends on nothing but the log: it is the same for every gateway, after a
+//! restart, and on a replica, which logs the same rows with the same times. It rises even if the
+//! server's clock is set back.
 //!
 //! A reader need not begin at the log's beginning to agree with others: it does so as soon as it
 //! has read an event with a later time than all before. Hence a position is found by its time:
@@ -24,11 +26,13 @@ mod entries;
 mod known_files;
 mod known_tables;
 mod log_files;
+mod open_group;
 mod past;
 mod row_values;
 mod shared;
 mod start;
 mod tail;
+mod transaction_rows;
 
 pub(crate) use past::PastReaders;
 pub(crate) use shared::Feed;

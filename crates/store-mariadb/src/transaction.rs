@@ -14,6 +14,7 @@ pub(crate) mod conflicts;
 pub(crate) mod definitions;
 pub(crate) mod inside;
 pub(crate) mod outcome;
+pub(crate) mod outcome_record;
 pub(crate) mod pinned_lease;
 pub(crate) mod shared;
 pub(crate) mod snapshot;
@@ -26,7 +27,7 @@ use mariadb_client::{DedicatedConnection, Failure, Result};
 use state::MariaDbTransaction;
 use std::sync::Arc;
 use store::transaction::{TRANSIENT, aborted, may_be_committed, write_conflict};
-use store::{Changes, Namespace, RetryKey, Transaction};
+use store::{Changes, Namespace, Transaction, TransactionKey};
 
 /// Settings of a transaction's session. Every written row is verified by its content, which is why
 /// InnoDB need not do so (`innodb_snapshot_isolation`): it would also refuse rows of indexes that
@@ -100,7 +101,7 @@ async fn begin_on(connection: &mut DedicatedConnection) -> Result<()> {
 pub(crate) async fn commit(
     store: &MariaDbStore,
     transaction: &Arc<dyn Transaction>,
-    key: &RetryKey,
+    key: &TransactionKey,
 ) -> error::Result<Vec<Namespace>> {
     let transaction = state::of(transaction)?;
     if !transaction.begin_commit() {

@@ -1,14 +1,16 @@
 //! Makes entries of the events of the log, and counts positions.
 //!
-//! Each row that is inserted or deleted takes a position, each that is updated takes two (a
-//! document whose `_id` changes is a deleted and an inserted one). A statement takes one, and one
-//! more for each table that it drops or renames. A document that is updated is described by the
+//! Each row that is inserted or deleted counts as one, each that is updated as two (a document
+//! whose `_id` changes is a deleted and an inserted one). A statement counts as one, and one more
+//! for each table that it drops or renames. A document that is updated is described by the
 //! difference of the two if that is smaller, else as replaced.
 
 use super::catalog_rows::{self, OwnTable};
 use super::checkpoint::Checkpoint;
 use super::known_tables::{CollectionTable, KnownTables, is_dropped};
-use super::row_values::{bytes, lost, wall_ms};
+use super::open_group::{OpenGroup, advanced, place};
+use super::row_values::{self, bytes, lost, wall_ms};
+use super::transaction_rows::{self, GroupTransaction};
 use crate::encoding;
 use ::store::change_feed::INCREMENT_MAX;
 use ::store::{FeedEntry, FeedPosition, LoggedChange, Namespace, Operation};
@@ -23,10 +25,13 @@ use std::collections::{BTreeMap, HashMap};
 const PREPARED_MAX: usize = 256;
 const PREPARED_BYTES_MAX: usize = 32 << 20;
 
+/// The most bytes of entries of a group that the tail keeps in memory.
+const GROUP_BYTES_MAX: usize = 8 << 20;
+
 /// Reads events of the log in order.
 pub(super) struct Entries {
     pub tables: KnownTables,
-    /// The position of the last row or statement.
+    /// The position of the last group, or of a part of the open one.
     position: FeedPosition,
     /// When the file was created with which the reader has begun.
     created: Option<u32>,
@@ -37,27 +42,13 @@ pub(super) struct Entries {
     open: OpenGroup,
     prepared: HashMap<Vec<u8>, Vec<FeedEntry>>,
     prepared_bytes: usize,
-    /// The most bytes of entries of a group.
-    bytes_max: usize,
-}
-
-/// The group that is being read.
-#[derive(Default)]
-struct OpenGroup {
-    gtid: Option<Gtid>,
-    xa: Option<Vec<u8>>,
-    /// The position before it.
-    start: Option<FeedPosition>,
-    entries: Vec<FeedEntry>,
-    bytes: usize,
-    exceeds: bool,
 }
 
 /// What an event has completed.
 pub(super) enum Completed {
     Nothing,
-    /// Some entries of a group that is too large to be taken at once.
-    Part(Vec<FeedEntry>),
+    /// A part of a group that is too large to be taken at once: [`Entries::take_part`] takes it.
+    Part,
     Group {
         entries: Vec<FeedEntry>,
         /// Entries of it were dropped.
@@ -70,13 +61,13 @@ pub(super) enum Completed {
 pub(super) enum ReadBy {
     /// Its entries are dropped.
     Tail,
-    /// Its entries are delivered in parts.
+    /// Its entries are taken in parts.
     Stream,
 }
 
 impl Entries {
     /// Begins behind a checkpoint.
-    pub fn behind(checkpoint: &Checkpoint, bytes_max: usize) -> Entries {
+    pub fn behind(checkpoint: &Checkpoint) -> Entries {
         Entries {
             tables: KnownTables::default(),
             position: checkpoint.position,
@@ -86,7 +77,6 @@ impl Entries {
             open: OpenGroup::default(),
             prepared: HashMap::new(),
             prepared_bytes: 0,
-            bytes_max,
         }
     }
 
@@ -132,7 +122,7 @@ impl Entries {
             }
             LogEvent::Begin { gtid, xa } => {
                 // A group without an end belongs to a server that has crashed.
-                self.open = OpenGroup { gtid: Some(gtid), xa, start: Some(self.position), ..OpenGroup::default() };
+                self.open = OpenGroup::begin(gtid, xa, self.position);
             }
             LogEvent::Rows { time, table, rows } => self.rows(time, table, &rows, queries).await?,
             LogEvent::Statement { time, definition } => self.statement(time, definition, queries).await?,
@@ -143,19 +133,37 @@ impl Entries {
             }
             LogEvent::Other => {}
         }
-        if self.open.bytes > self.bytes_max {
-            self.open.bytes = 0;
-            let entries = std::mem::take(&mut self.open.entries);
-            match by {
-                ReadBy::Stream => return Ok(Completed::Part(entries)),
-                ReadBy::Tail => self.open.exceeds = true,
-            }
+        match by {
+            ReadBy::Tail if self.open.bytes > GROUP_BYTES_MAX => self.open.exceed(),
+            // It may never be committed.
+            ReadBy::Stream if self.open.has_part() && self.open.xa.is_some() => return Err(lost()),
+            ReadBy::Stream if self.open.has_part() => return Ok(Completed::Part),
+            _ => {}
         }
         Ok(Completed::Nothing)
     }
 
+    /// Returns the transaction whose part can be taken, if its record must be looked for first.
+    pub fn unrecorded(&self) -> Option<Gtid> {
+        self.open.gtid.filter(|_| !self.open.is_transaction_known)
+    }
+
+    /// Notes what the group that is being read records at its end.
+    pub fn set_transaction(&mut self, transaction: Option<GroupTransaction>) {
+        (self.open.transaction, self.open.is_transaction_known) = (transaction, true);
+    }
+
+    /// Takes the part of a group that has been completed.
+    pub fn take_part(&mut self) -> Vec<FeedEntry> {
+        self.open.take_parts()
+    }
+
     fn end(&mut self, end: GroupEnd) -> Result<Completed> {
-        let OpenGroup { gtid, xa, entries, exceeds, bytes, .. } = std::mem::take(&mut self.open);
+        let mut open = std::mem::take(&mut self.open);
+        self.position = open.end_part(self.position);
+        let (bytes, exceeds) = (open.bytes, open.exceeds);
+        let entries = open.take_parts();
+        let OpenGroup { gtid, xa, .. } = open;
         if let Some(gtid) = gtid {
             self.gtids.insert(gtid.domain, gtid);
         }
@@ -180,17 +188,8 @@ impl Entries {
         };
         if end == GroupEnd::XaCommitted {
             let time = self.position.time;
-            completed.iter_mut().for_each(|entry| {
-                self.position = self.position.next(time);
-                if let Some(change) = entry.change() {
-                    *entry = FeedEntry {
-                        position: self.position,
-                        operation: 0,
-                        document: change.encode(self.position),
-                        before: entry.before.clone(),
-                    };
-                }
-            });
+            self.position = advanced(self.position, time, completed.len() as u32);
+            place(&mut completed, self.position, time, None);
         }
         Ok(Completed::Group { entries: completed, exceeds })
     }
@@ -213,36 +212,35 @@ impl Entries {
             None => self.tables.collection(map, queries).await?,
             Some(_) => None,
         };
+        let records_sessions = transaction_rows::is_table(map);
         for row in event.rows(map)? {
             let row = row?;
-            self.position = self.position.next(time);
-            let first = self.position;
-            if row.before.is_some() && row.after.is_some() {
-                self.position = self.position.next(time);
+            if records_sessions {
+                self.open.count(time, 0, 0);
+                self.open.transaction = transaction_rows::read(&row, map)?.or(self.open.transaction.take());
+                continue;
             }
+            let positions = if row.before.is_some() && row.after.is_some() { 2 } else { 1 };
+            self.open.count(time, positions, row_values::size(&row));
             match (own, &collection) {
                 (Some(own), _) => {
                     let change = catalog_rows::read(own, &row, map, &mut self.tables, queries).await?;
                     if let Some(change) = change {
-                        self.add(self.position, &change.as_logged(time), None);
+                        self.add(&change.as_logged(time), None);
                     }
                 }
-                (None, Some(collection)) => self.document(first, time, collection, &row, map)?,
+                (None, Some(collection)) => self.document(time, collection, &row, map)?,
                 (None, None) => {}
+            }
+            if self.open.is_full() {
+                self.position = self.open.end_part(self.position);
             }
         }
         Ok(())
     }
 
     /// Adds the change of a document.
-    fn document(
-        &mut self,
-        first: FeedPosition,
-        time: u32,
-        table: &CollectionTable,
-        row: &Row<'_>,
-        map: &TableMap,
-    ) -> Result<()> {
+    fn document(&mut self, time: u32, table: &CollectionTable, row: &Row<'_>, map: &TableMap) -> Result<()> {
         let (before, after) = (document(&row.before, table, map)?, document(&row.after, table, map)?);
         if before == after {
             return Ok(());
@@ -263,14 +261,14 @@ impl Entries {
                     Some(difference) => Operation::Update { id: new, difference: difference.as_doc() },
                     None => Operation::Replace { id: new, document: after.as_doc() },
                 };
-                self.add(self.position, &change(operation), image());
+                self.add(&change(operation), image());
             }
             (old, new, after) => {
                 if let Some(id) = old {
-                    self.add(first, &change(Operation::Delete { id }), image());
+                    self.add(&change(Operation::Delete { id }), image());
                 }
                 if let (Some(_), Some(after)) = (new, after) {
-                    self.add(self.position, &change(Operation::Insert { document: after.as_doc() }), None);
+                    self.add(&change(Operation::Insert { document: after.as_doc() }), None);
                 }
             }
         }
@@ -278,13 +276,13 @@ impl Entries {
     }
 
     async fn statement(&mut self, time: u32, definition: Definition, queries: &mut TextConnection) -> Result<()> {
-        self.position = self.position.next(time);
+        self.open.count(time, 1, 0);
         match definition {
             Definition::CreateTable(table) | Definition::AlterTable(table) => self.tables.forget_columns(&table),
             Definition::TruncateTable(table) => self.drop_table(time, &table, queries).await?,
             Definition::DropTables(tables) => {
                 for table in tables {
-                    self.position = self.position.next(time);
+                    self.open.count(time, 1, 0);
                     self.drop_table(time, &table, queries).await?;
                     self.tables.forget(&table);
                 }
@@ -292,7 +290,7 @@ impl Entries {
             Definition::RenameTables(renamed) => {
                 let mut replaced = None;
                 for (from, to) in renamed {
-                    self.position = self.position.next(time);
+                    self.open.count(time, 1, 0);
                     if is_dropped(&to.table) {
                         replaced = self.tables.dropped(&from, queries).await?.map(|table| table.uuid);
                     } else {
@@ -344,16 +342,13 @@ impl Entries {
         let namespace = Namespace::new(database, "$cmd");
         let change =
             LoggedChange { namespace, collection_uuid: uuid, operation, wall_ms: wall_ms(time), transaction: None };
-        self.add(self.position, &change, None);
+        self.add(&change, None);
     }
 
-    fn add(&mut self, position: FeedPosition, change: &LoggedChange<'_>, before: Option<DocBuf>) {
-        if self.open.exceeds || is_exempt(&change.namespace) {
-            return;
+    fn add(&mut self, change: &LoggedChange<'_>, before: Option<DocBuf>) {
+        if !is_exempt(&change.namespace) {
+            self.open.add(self.position, change, before);
         }
-        let entry = FeedEntry { position, operation: 0, document: change.encode(position), before };
-        self.open.bytes += entry.bytes();
-        self.open.entries.push(entry);
     }
 }
 

@@ -4,6 +4,7 @@ use super::checkpoint::Checkpoint;
 use super::entries::Entries;
 use super::known_files::{KnownFiles, LogFile};
 use super::shared::Feed;
+use super::transaction_rows::{self, GroupTransaction};
 use ::store::FeedPosition;
 use ::store::change_feed::history_lost;
 use mariadb_binlog::{Gtid, LogEvent, LogReader, StreamEnd, StreamStart, check_gtids, check_settings};
@@ -14,6 +15,9 @@ use std::time::Duration;
 
 /// How long the server may take for queries.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Events after which other work of the thread may go on.
+const EVENTS_AT_ONCE: u32 = 32;
 
 /// A server, and a connection to it for queries.
 pub(super) struct LogServer {
@@ -94,6 +98,32 @@ impl LogServer {
         self.open(StreamStart::File(file)).await.map(Some)
     }
 
+    /// Returns the client's transaction that a group behind a checkpoint records at its end.
+    pub async fn transaction_of(&self, gtid: Gtid, before: &Checkpoint) -> Result<Option<GroupTransaction>, StreamEnd> {
+        let mut reader = self.open_behind(before).await?;
+        let (mut is_it, mut events) = (false, 0_u32);
+        loop {
+            events = events.wrapping_add(1);
+            if events.is_multiple_of(EVENTS_AT_ONCE) {
+                tokio::task::yield_now().await;
+            }
+            match reader.next_ready()? {
+                Some(LogEvent::Begin { gtid: begun, .. }) => is_it = begun == gtid,
+                Some(LogEvent::Rows { table, rows, .. }) if is_it && transaction_rows::is_table(table) => {
+                    for row in rows.rows(table).map_err(Failure::from)? {
+                        let row = row.map_err(Failure::from)?;
+                        if let Some(found) = transaction_rows::read(&row, table)? {
+                            return Ok(Some(found));
+                        }
+                    }
+                }
+                Some(LogEvent::End(_)) if is_it => return Ok(None),
+                Some(_) => {}
+                None => reader.wait().await?,
+            }
+        }
+    }
+
     async fn describe(&self, index: usize) -> Result<LogFile, StreamEnd> {
         let lost = || StreamEnd::PositionLost("MariaDB has no binary log".into());
         let file = self.files.get(index).ok_or_else(lost)?;
@@ -130,16 +160,12 @@ pub(super) async fn check(feed: &Feed, position: FeedPosition) -> error::Result<
     if feed.has_lost(position) || position > feed.latest() {
         return Err(history_lost());
     }
-    open(feed, position, usize::MAX).await?;
+    open(feed, position).await?;
     Ok(())
 }
 
 /// Opens the log at or before a position, to read on to it.
-pub(super) async fn open(
-    feed: &Feed,
-    position: FeedPosition,
-    bytes_max: usize,
-) -> Result<(LogReader, Entries, TextConnection)> {
+pub(super) async fn open(feed: &Feed, position: FeedPosition) -> Result<(LogReader, Entries, LogServer)> {
     let url = feed.followed.present(|_| {}).await;
     let server = LogServer::connect(url, feed.files.clone(), Use::Briefly).await?;
     let (reader, checkpoint) = match feed.checkpoint(position) {
@@ -150,5 +176,5 @@ pub(super) async fn open(
             (reader.ok_or_else(history_lost)?, origin)
         }
     };
-    Ok((reader, Entries::behind(&checkpoint, bytes_max), server.queries))
+    Ok((reader, Entries::behind(&checkpoint), server))
 }

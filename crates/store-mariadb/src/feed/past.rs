@@ -5,12 +5,11 @@
 //! is opened again.
 
 use super::entries::{Completed, Entries, ReadBy, nothing_until};
-use super::log_files;
+use super::log_files::{self, LogServer};
 use super::shared::Feed;
 use ::store::{FeedEntry, FeedPosition};
 use error::Result;
 use mariadb_binlog::LogReader;
-use mariadb_client::TextConnection;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,9 +18,6 @@ use tokio::sync::Semaphore;
 /// Limits of the entries that are read at once.
 const READ_ENTRIES_MAX: usize = 256;
 const READ_BYTES_MAX: usize = 1 << 20;
-
-/// The most bytes of entries of a group that are held.
-const GROUP_BYTES_MAX: usize = 1 << 20;
 
 /// Events after which other work of the thread may go on.
 const EVENTS_AT_ONCE: u32 = 32;
@@ -36,7 +32,7 @@ const READING_MAX: usize = 8;
 struct PastReader {
     reader: LogReader,
     entries: Entries,
-    queries: TextConnection,
+    server: LogServer,
     /// Entries behind the stream's position.
     ready: VecDeque<Arc<FeedEntry>>,
 }
@@ -86,8 +82,8 @@ impl PastReaders {
 
 impl PastReader {
     async fn open(feed: &Feed, position: FeedPosition) -> mariadb_client::Result<PastReader> {
-        let (reader, entries, queries) = log_files::open(feed, position, GROUP_BYTES_MAX).await?;
-        Ok(PastReader { reader, entries, queries, ready: VecDeque::new() })
+        let (reader, entries, server) = log_files::open(feed, position).await?;
+        Ok(PastReader { reader, entries, server, ready: VecDeque::new() })
     }
 
     /// Reads entries behind `position`, up to `end`.
@@ -96,21 +92,21 @@ impl PastReader {
         position: FeedPosition,
         end: FeedPosition,
     ) -> mariadb_client::Result<(Vec<Arc<FeedEntry>>, PastReader)> {
-        let (mut taken, mut bytes) = (Vec::new(), 0);
+        let (mut taken, mut bytes, mut last) = (Vec::new(), 0, None);
         let mut events = 0;
         loop {
-            while taken.len() < READ_ENTRIES_MAX
-                && bytes < READ_BYTES_MAX
-                && let Some(entry) = self.ready.pop_front()
+            // The entries of a position are taken together.
+            while let Some(next) = self.ready.front()
+                && ((taken.len() < READ_ENTRIES_MAX && bytes < READ_BYTES_MAX) || last == Some(next.position))
             {
-                bytes += entry.bytes();
-                taken.push(entry);
+                (bytes, last) = (bytes + next.bytes(), Some(next.position));
+                taken.extend(self.ready.pop_front());
             }
             if !self.ready.is_empty() || taken.len() >= READ_ENTRIES_MAX || self.entries.completed_position() >= end {
                 return Ok((taken, self));
             }
             let completed = match self.reader.next_ready().map_err(log_files::failure)? {
-                Some(event) => self.entries.feed(event, ReadBy::Stream, &mut self.queries).await?,
+                Some(event) => self.entries.feed(event, ReadBy::Stream, &mut self.server.queries).await?,
                 // Entries go to the stream before more arrive.
                 None if !taken.is_empty() => return Ok((taken, self)),
                 None => {
@@ -118,14 +114,26 @@ impl PastReader {
                     Completed::Nothing
                 }
             };
-            if let Completed::Part(entries) | Completed::Group { entries, .. } = completed {
-                let wanted = entries.into_iter().filter(|entry| entry.position > position && entry.position <= end);
-                self.ready.extend(wanted.map(Arc::new));
-            }
+            let read = match completed {
+                Completed::Group { entries, .. } => entries,
+                Completed::Part => self.take_part().await?,
+                Completed::Nothing => Vec::new(),
+            };
+            let wanted = read.into_iter().filter(|entry| entry.position > position && entry.position <= end);
+            self.ready.extend(wanted.map(Arc::new));
             events += 1;
             if events % EVENTS_AT_ONCE == 0 {
                 tokio::task::yield_now().await;
             }
         }
+    }
+
+    /// Takes a part of a large group. Its transaction is recorded at its end, which is read first.
+    async fn take_part(&mut self) -> mariadb_client::Result<Vec<FeedEntry>> {
+        if let Some(gtid) = self.entries.unrecorded() {
+            let found = self.server.transaction_of(gtid, &self.entries.checkpoint()).await;
+            self.entries.set_transaction(found.map_err(log_files::failure)?);
+        }
+        Ok(self.entries.take_part())
     }
 }

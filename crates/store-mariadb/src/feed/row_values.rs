@@ -4,7 +4,7 @@ use ::store::change_feed::history_lost;
 use document::{Doc, DocBuf};
 use mariadb_client::{Failure, Result};
 use mariadb_wire::binlog::column;
-use mariadb_wire::binlog::rows::{Field, Image};
+use mariadb_wire::binlog::rows::{Field, Image, Row};
 use mariadb_wire::binlog::table_map::TableMap;
 
 /// Returns the time of an event in milliseconds.
@@ -23,6 +23,23 @@ pub(super) fn bytes<'r>(image: &Image<'r>, map: &TableMap, column: usize) -> Res
             _ => Err(lost()),
         },
     }
+}
+
+/// Returns a signed integer in a row. Fails with 286 if the log omits it.
+pub(super) fn integer(image: &Image<'_>, map: &TableMap, column: usize) -> Result<i64> {
+    match (image.fields().nth(column).ok_or_else(lost)??, map.columns.get(column)) {
+        (Field::Value(bytes), Some(column)) => match column.value(bytes, false) {
+            column::Value::Signed(number) => Ok(number),
+            _ => Err(lost()),
+        },
+        _ => Err(lost()),
+    }
+}
+
+/// Returns how many bytes the values of a row have.
+pub(super) fn size(row: &Row<'_>) -> usize {
+    let fields = [&row.before, &row.after].into_iter().flatten().flat_map(Image::fields);
+    fields.map(|field| if let Ok(Field::Value(bytes)) = field { bytes.len() } else { 0 }).sum()
 }
 
 /// Returns a document that is in a blob.

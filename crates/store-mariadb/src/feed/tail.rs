@@ -20,9 +20,6 @@ use tokio::sync::oneshot;
 /// events that may be logged next.
 const OVERLAP_SECONDS: u32 = 60;
 
-/// The most bytes of entries of a transaction that are kept in memory.
-const GROUP_BYTES_MAX: usize = 8 << 20;
-
 /// Bytes of entries after which they are published although more have arrived.
 const PENDING_BYTES_MAX: usize = 1 << 20;
 
@@ -139,7 +136,7 @@ impl Tail {
         let end = log_end(&mut server.queries).await?;
         let mut reader = server.open_last(OVERLAP_SECONDS).await?;
         let origin = Checkpoint { position: FeedPosition::default(), gtids: Vec::new() };
-        let mut entries = Entries::behind(&origin, GROUP_BYTES_MAX);
+        let mut entries = Entries::behind(&origin);
         entries.tables.load(&mut server.queries).await?;
         let mut recent = None;
         while !covers(&entries.checkpoint().gtids, &end) {

@@ -1,24 +1,23 @@
 //! The outcome of a transaction: recorded in its commit, and asked for if there was no answer.
 //!
-//! The record is a row of `selkie.retryable_writes`, as that of a retryable write. If the
+//! The record is a row of `selkie.retryable_writes`, as that of a retryable write. It names the
+//! session, so that the binary log shows which transaction has made the changes before it. If the
 //! connection is lost before the commit is answered, the outcome is asked for by inserting the
 //! opposite one: that waits for a commit in progress, is refused if the transaction was committed,
 //! and otherwise prevents that it ever is. The same is done for a transaction of another gateway,
 //! which may have been killed while MariaDB commits.
 
+use super::outcome_record;
 use crate::catalog::own_schema;
 use crate::store::MariaDbStore;
-use crate::write::retry_record::{self, TRANSACTION};
-use document::{Doc, DocBuf, Value};
+use crate::write::retry_record;
+use document::{Doc, DocBuf};
 use mariadb_client::{Connection, DedicatedConnection, Failure, Result, server_error};
 use mariadb_wire::Param;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 use store::transaction::{aborted, may_be_committed, write_conflict};
-use store::{RecordedWrite, RetryKey};
-
-const COMMITTED: &str = "committed";
-const ABORTED: &str = "aborted";
+use store::{RecordedWrite, RetryKey, TransactionKey};
 
 /// How long the outcome of a commit is asked for, and the pause after each failure.
 const ASK_FOR: Duration = Duration::from_secs(15);
@@ -28,9 +27,11 @@ const ASK_AGAIN_AFTER: Duration = Duration::from_millis(100);
 pub(super) async fn commit(
     store: &MariaDbStore,
     mut connection: DedicatedConnection,
-    key: &RetryKey,
+    key: &TransactionKey,
 ) -> error::Result<()> {
-    if let Err(failure) = record(&mut connection, key, COMMITTED).await {
+    let outcome = outcome_record::committed(key);
+    let key = &key.retry;
+    if let Err(failure) = record(&mut connection, key, &outcome).await {
         let is_lost = failure.is_lost();
         if !is_lost {
             store.transactions.roll_back(connection);
@@ -86,7 +87,7 @@ async fn settle(store: &MariaDbStore, key: &RetryKey) -> error::Result<()> {
 /// Asks for the outcome of a commit, and settles it. Returns whether it has succeeded.
 async fn ask(store: &MariaDbStore, key: &RetryKey) -> Result<bool> {
     let mut lease = store.pool.lease().await?;
-    match record(&mut lease, key, ABORTED).await {
+    match record(&mut lease, key, &outcome_record::aborted()).await {
         Ok(()) => Ok(false),
         Err(failure) if failure.sql_code() == Some(server_error::COLUMN_NOT_NULL) => {
             let known = load(&mut lease, key.session).await?;
@@ -115,8 +116,7 @@ pub(crate) async fn recorded(
 }
 
 /// Records how a transaction ends, unless its number is not new: then fails with 1048.
-async fn record(connection: &mut Connection, key: &RetryKey, how: &str) -> Result<()> {
-    let outcome = DocBuf::build(|writer| writer.append(TRANSACTION, how));
+async fn record(connection: &mut Connection, key: &RetryKey, outcome: &DocBuf) -> Result<()> {
     let params = [
         Param::Bytes(&key.session),
         Param::Signed(key.txn_number),
@@ -132,9 +132,9 @@ async fn load(connection: &mut Connection, session: [u8; 16]) -> Result<Option<R
     own_schema::query(connection, &retry_record::LOAD.into(), &[Param::Bytes(&session)], |row| {
         if let [Some(number), Some(outcome)] = row {
             let txn_number = number.first_chunk().map_or(0, |bytes| i64::from_le_bytes(*bytes));
-            let ended = Doc::from_bytes(outcome).and_then(|record| record.get(TRANSACTION)).and_then(Value::as_str);
-            found = (ended != Some(ABORTED))
-                .then_some(RecordedWrite { txn_number, is_transaction: ended == Some(COMMITTED) });
+            let record = Doc::from_bytes(outcome).unwrap_or(Doc::EMPTY);
+            let is_transaction = outcome_record::is_committed(record);
+            found = (!outcome_record::is_aborted(record)).then_some(RecordedWrite { txn_number, is_transaction });
         }
         Ok(())
     })

@@ -8,6 +8,7 @@
 
 use super::interruption::Interruption;
 use crate::catalog::own_schema;
+use crate::transaction::outcome_record;
 use document::Doc;
 use error::{Code, Error};
 use mariadb_client::{Connection, Failure, Result, server_error};
@@ -31,9 +32,6 @@ pub(crate) const BEGIN: &str = "INSERT INTO selkie.retryable_writes (session, tx
 
 /// Selects a session's number and outcome.
 pub(crate) const LOAD: &str = "SELECT txn_number, outcome FROM selkie.retryable_writes WHERE session = ?";
-
-/// The field of a transaction's outcome; those of retryable writes do not have it.
-pub(crate) const TRANSACTION: &str = "transaction";
 
 /// The outcomes of a batch so far, and whether they are being recorded.
 pub(super) struct BatchRecord {
@@ -163,7 +161,7 @@ impl BatchRecord {
         if number < key.txn_number {
             return Ok(false);
         }
-        if Doc::from_bytes(&outcomes).is_some_and(|record| record.get(TRANSACTION).is_some()) {
+        if Doc::from_bytes(&outcomes).is_some_and(outcome_record::is_transaction) {
             let message = "Cannot retry a retryable write that has been converted into a transaction";
             return Err(Failure::Other(Error::new(Code::INCOMPLETE_TRANSACTION_HISTORY, message)));
         }
