@@ -244,6 +244,60 @@ def test_kill_finds_the_session_on_its_server(gateway):
     assert server_of(other)
 
 
+def raise_ids(server, last: int) -> int:
+    """Makes a server count its connections up to `last` at least. Returns the last id."""
+    while True:
+        with server.connect() as connection:
+            number = connection.thread_id()
+        if number >= last:
+            return number
+
+
+def test_no_two_sessions_have_one_id(gateway, replication):
+    gateway.await_roles("primary", "replica", "replica")
+    primary, *replicas = replication.servers
+    raise_ids(primary, max(raise_ids(server, 0) for server in replicas) + 20)
+    on_primary = [gateway.connect("primary") for _ in range(8)]
+    number = on_primary[0].thread_id()
+    assert [session.thread_id() - number for session in on_primary] == list(range(8))
+    for server in replicas:
+        assert raise_ids(server, number - 1) == number - 1
+    # Its server gives it the ids of the others.
+    target = gateway.connect("replica")
+    # The other server's connections have the next ids.
+    joe, jim = gateway.connect("replica"), gateway.connect("replica", user="jim")
+    for session in (target, joe):
+        assert session.thread_id() >= 1 << 30
+        with session.cursor() as cursor:
+            cursor.execute("select connection_id ( );")
+            assert cursor.fetchall() == ((session.thread_id(),),) and cursor.description[0][0] == "connection_id ( )"
+    there = rows(target, "SELECT CONNECTION_ID() + 0")[0][0]
+    assert there in [session.thread_id() for session in on_primary]
+    every = [*on_primary, target, joe, jim]
+    assert len({session.thread_id() for session in every}) == len(every)
+    # The id of a session on the primary, which means another one on the server of the sender.
+    victim = next(session for session in on_primary if session.thread_id() == there)
+    rows(joe, f"KILL {there}")
+    until(lambda: is_gone(victim))
+    left = [session for session in every if session is not victim]
+    assert all(rows(session, "SELECT 1") for session in left)
+    # Another user's session: the server decides whether the user may kill it.
+    same = next(session for session in (target, joe) if server_of(session) == server_of(jim))
+    other = next(session for session in (target, joe) if session is not same)
+    for sender, session in ((jim, same), (jim, other), (other, jim)):
+        with pytest.raises(pymysql.err.MySQLError) as refused:
+            rows(sender, f"KILL {session.thread_id()}")
+        assert refused.value.args[0] == 1095
+    assert all(rows(session, "SELECT 1") for session in left)
+    rows(same, f"KILL {jim.thread_id()}")
+    until(lambda: is_gone(jim))
+    same.kill(other.thread_id())
+    until(lambda: is_gone(other))
+    assert rows(same, "SELECT 1")
+    for session in every:
+        session.close()
+
+
 def is_gone(connection) -> bool:
     try:
         rows(connection, "SELECT 1")

@@ -4,7 +4,7 @@ use crate::backend::Backend;
 use crate::condition::Condition;
 use crate::role::WantedRole;
 use crate::router::connections::{self, SessionEnd};
-use crate::sessions::{ConnectionAt, Entry, SessionAt, Sessions};
+use crate::sessions::{ConnectionAt, Entry, KnownSession, SessionAt, Sessions};
 use crate::settings::ServerSettings;
 use crate::slots::Slot;
 use crate::targets::{State, Target};
@@ -27,6 +27,20 @@ pub struct Lease {
     slot: Option<Slot>,
 }
 
+/// The way of a KILL.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Kill {
+    /// The session's server executes it.
+    Here,
+    /// The session's server executes it, by the id there.
+    HereAs(u64),
+    /// The gateway executes it.
+    Done,
+    /// The session is not this user's, and on another server, which cannot say whether the user may
+    /// end it.
+    Denied,
+}
+
 /// Observes whether a session may stay where it is.
 #[derive(Clone, Debug)]
 pub struct Assignment {
@@ -43,9 +57,21 @@ impl Lease {
         Lease { server, assignment, killer, entry: None, user: Vec::new(), sessions, slot: Some(slot) }
     }
 
-    /// Records the session's connection id on the server.
-    pub fn set_session(&mut self, id: u64) {
-        self.entry = Some(self.sessions.add(id, self.assignment.backend.clone()));
+    /// Records the session's connection id on the server, as the one that the client gets. Returns
+    /// false if another session has this id.
+    pub fn claim(&mut self, id: u64) -> bool {
+        self.entry = self.sessions.claim((self.assignment.backend.clone(), id));
+        self.entry.is_some()
+    }
+
+    /// As [`Lease::claim`], but the client gets an id of the gateway's own.
+    pub fn claim_own(&mut self, id: u64) {
+        self.entry = Some(self.sessions.claim_own(&(self.assignment.backend.clone(), id)));
+    }
+
+    /// Returns the id by which clients know the session.
+    pub fn id(&self) -> Option<u64> {
+        self.entry.as_ref().map(|entry| entry.id)
     }
 
     /// Records the account that has logged in.
@@ -107,31 +133,40 @@ impl Lease {
         self.killer.clone()
     }
 
-    /// Kills the user's session with a connection id, if the server of this session does not know
-    /// it by that id: there, it would mean another session or none. Returns false otherwise.
-    /// `is_query`: only its statement.
-    pub fn kill_elsewhere(&self, id: u64, is_query: bool) -> bool {
-        let (backend, there) = match self.sessions.find(id, &self.user, is_query) {
-            None => return false,
-            Some(SessionAt::Idle(ended)) => {
+    /// Returns whether the session has a connection.
+    pub fn is_connected(&self) -> bool {
+        self.slot.is_some()
+    }
+
+    /// Kills the session that clients know by this id, if it is one of this gateway's, and of the
+    /// same user. `is_query`: only its statement.
+    pub fn kill(&self, id: u64, is_query: bool) -> Kill {
+        let Some(KnownSession { user, at }) = self.sessions.find(id, is_query) else { return Kill::Here };
+        let is_own = user == self.user;
+        let (backend, there) = match at {
+            SessionAt::Idle(_) if !is_own => return Kill::Denied,
+            SessionAt::Idle(ended) => {
                 if !is_query {
                     ended.notify_one();
                 }
-                return true;
+                return Kill::Done;
             }
-            Some(SessionAt::At(connection)) => connection,
+            SessionAt::At(connection) => connection,
         };
-        if there == id && self.slot.is_some() && Arc::ptr_eq(&backend, &self.assignment.backend) {
-            return false;
+        let is_here = self.is_connected() && Arc::ptr_eq(&backend, &self.assignment.backend);
+        if is_here && there == id {
+            return Kill::Here;
         }
         let state = self.assignment.service.borrow();
         let target = state.targets.iter().find(|target| Arc::ptr_eq(&target.backend, &backend));
-        let Some(killer) = target.and_then(|target| target.killer.clone()) else { return false };
-        match is_query {
-            true => killer.kill_query(there),
-            false => killer.kill_session(there),
+        match target.and_then(|target| target.killer.clone()).filter(|_| is_own) {
+            Some(killer) if is_query => killer.kill_query(there),
+            Some(killer) => killer.kill_session(there),
+            // The server knows the user's privileges.
+            None if is_here => return Kill::HereAs(there),
+            None => return Kill::Denied,
         }
-        true
+        Kill::Done
     }
 }
 

@@ -49,7 +49,7 @@ pub mod user_connections;
 pub use agreement::MajorityOf;
 pub use backend::Backend;
 pub use condition::Mode;
-pub use lease::{Assignment, Lease};
+pub use lease::{Assignment, Kill, Lease};
 pub use monitor_status::MonitorReport;
 pub use order::Order;
 pub use plan::Allowed;

@@ -21,8 +21,9 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep};
 
-/// So many times a session connects to a server again because of its id.
-const SAME_ID_MAX: usize = 16;
+/// So many times a session connects to a server again because another has its id. More would count
+/// there as errors of this host.
+const SAME_ID_MAX: usize = 3;
 
 /// The pause between two attempts of a new session, while there is no primary.
 const PRIMARY_PAUSE: Duration = Duration::from_millis(50);
@@ -173,11 +174,8 @@ impl Service {
             };
             let mut lease = Lease::new(target, slot, self.state.subscribe(), self.sessions.clone());
             let candidate = Candidate { server: lease.server.clone(), has_others: ranked.len() > 1 };
-            match self.open(&open, candidate, &target.backend).await {
-                Ok((connection, id)) => {
-                    lease.set_session(id);
-                    return Ok((lease, permit, connection));
-                }
+            match open_with_id(&open, candidate, &mut lease, state.settings.router.shares_connections()).await {
+                Ok(connection) => return Ok((lease, permit, connection)),
                 Err(error) => {
                     tracing::debug!(server = lease.server.name, %error, "a session could not connect");
                     lease.assignment.suspect();
@@ -299,26 +297,30 @@ impl Service {
     pub fn full(&self) -> ConnectError {
         ConnectError::Full(all_full(&self.state()))
     }
+}
 
-    /// Opens a connection whose id no session on another server has, if it finds one.
-    async fn open<C, F>(
-        &self,
-        open: &impl Fn(Candidate) -> F,
-        candidate: Candidate,
-        backend: &Arc<Backend>,
-    ) -> Result<Opened<C>, OpenError>
-    where
-        F: Future<Output = Result<Opened<C>, OpenError>>,
-    {
-        let mut opened = open(candidate.clone()).await?;
-        for _ in 0..SAME_ID_MAX {
-            if opened.1 == 0 || !self.sessions.is_elsewhere(opened.1, backend) {
-                break;
-            }
-            opened = open(candidate.clone()).await?;
+/// Opens a connection, and gives the session an id that no other has: the server's if possible.
+/// `shares`: the session is going to have connections with other ids.
+async fn open_with_id<C, F>(
+    open: &impl Fn(Candidate) -> F,
+    candidate: Candidate,
+    lease: &mut Lease,
+    shares: bool,
+) -> Result<C, OpenError>
+where
+    F: Future<Output = Result<Opened<C>, OpenError>>,
+{
+    let (mut connection, mut id) = open(candidate.clone()).await?;
+    for _ in 0..SAME_ID_MAX {
+        if shares || id == 0 || lease.claim(id) {
+            break;
         }
-        Ok(opened)
+        (connection, id) = open(candidate.clone()).await?;
     }
+    if id != 0 && lease.id().is_none() && (shares || !lease.claim(id)) {
+        lease.claim_own(id);
+    }
+    Ok(connection)
 }
 
 fn load(backend: &Backend) -> Load {

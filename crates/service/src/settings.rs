@@ -81,6 +81,13 @@ pub enum Router {
     ReadWriteSplit(SplitSettings),
 }
 
+impl Router {
+    /// Returns whether sessions share connections.
+    pub fn shares_connections(&self) -> bool {
+        matches!(self, Router::ReadWriteSplit(settings) if settings.multiplexes)
+    }
+}
+
 /// The settings of the router `read-write-split`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SplitSettings {

@@ -56,7 +56,7 @@ pub struct Login {
 
 /// Returns the connection id in a server's greeting; `None` if the packet is an error.
 pub fn connection_id(packet: &[u8]) -> Option<u64> {
-    Greeting::adapt(&mut packet.to_vec(), false).map(|greeting| greeting.session)
+    Greeting::connection_id(packet)
 }
 
 /// Performs the login. Returns `None` if the server or the gateway refuses it.
@@ -68,7 +68,7 @@ pub async fn log_in(
 ) -> io::Result<Option<Login>> {
     let backend = lease.server.clone();
     let mut packet = server.packet(PACKET_BYTES_MAX).await?;
-    let Some(greeting) = Greeting::adapt(&mut packet, context.tls.is_some()) else {
+    let Some(greeting) = Greeting::adapt(&mut packet, context.tls.is_some(), lease.id()) else {
         client.send(&packet).await?;
         return Ok(None);
     };

@@ -6,10 +6,12 @@ mod cached_select;
 mod catch_up;
 mod classification;
 mod com;
+mod connection_id;
 mod filter_state;
 mod filtering;
 mod kill;
 mod leave;
+mod local_question;
 mod mirror;
 mod prepared;
 mod prepared_statement;
@@ -196,14 +198,18 @@ impl Session {
     async fn command(&mut self) -> io::Result<bool> {
         let (length, payload) = self.client.peek(5).await?;
         let command = payload.first().copied().unwrap_or_default();
-        let number = payload.get(1..5).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_le_bytes);
-        // Without caches there is no need to classify statements.
-        let classifies = self.context.observer.is_some() && length <= STATEMENT_BYTES_MAX;
         if (command == com::PROCESS_KILL || command == com::QUERY && kill::may_be_kill(payload.get(1)))
-            && self.kill_elsewhere().await?
+            && self.kill().await?
         {
             return Ok(true);
         }
+        if command == com::QUERY {
+            self.replace_connection_id(length).await?;
+        }
+        let (length, payload) = self.client.peek(5).await?;
+        let number = payload.get(1..5).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_le_bytes);
+        // Without caches there is no need to classify statements.
+        let classifies = self.context.observer.is_some() && length <= STATEMENT_BYTES_MAX;
         if let Some(mut split) = self.split.take() {
             let outcome = self.split_command(&mut split, command, length).await;
             self.split = Some(split);

@@ -111,23 +111,25 @@ fn a_full_server_lets_sessions_wait() {
     });
 }
 
+/// Connects a session. The servers give the ids that `next` returns, one for each connection.
+async fn connect_as(service: &Service, next: impl Fn() -> u64) -> Lease {
+    let open = |_| std::future::ready(Ok(((), next())));
+    service.connect(PATIENCE, std::future::ready(Some(())), open).await.map(|(lease, (), ())| lease).unwrap()
+}
+
 #[test]
-fn an_id_of_a_session_on_another_server_is_not_used() {
+fn no_two_sessions_have_one_id() {
     run(async {
         let cluster = cluster(&[Role::Replica, Role::Replica], None, WantedRole::Replica);
+        let first = connect_as(&cluster.service, || 1).await;
         let next = std::cell::Cell::new(0);
-        let open = |_| {
-            // Both servers count alike.
-            next.set(next.get() + 1);
-            let id = next.get() / 2 + 1;
-            async move { Ok((id, id)) }
-        };
-        let admit = || std::future::ready(Some(()));
-        let (_first, (), first_id) = cluster.service.connect(PATIENCE, admit(), open).await.unwrap();
-        next.set(0);
-        let (second, (), second_id) = cluster.service.connect(PATIENCE, admit(), open).await.unwrap();
-        assert_eq!(second.server.name, "two");
-        assert_ne!(first_id, second_id);
+        let second = connect_as(&cluster.service, || next.replace(next.get() + 1) / 2 + 1).await;
+        assert_eq!((first.id(), second.id()), (Some(1), Some(2)));
+        assert_ne!(first.server.name, second.server.name);
+        let own = connect_as(&cluster.service, || 1).await;
+        assert!(own.id() >= Some(1 << 30));
+        drop(first);
+        assert_eq!(connect_as(&cluster.service, || 1).await.id(), Some(1));
     });
 }
 

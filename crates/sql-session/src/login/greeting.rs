@@ -5,7 +5,7 @@ use super::packet::{ALLOWED, ALLOWED_EXTENDED, COMPRESS, LONG_PASSWORD, TLS, mas
 /// Facts of the server's greeting.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Greeting {
-    /// The connection id.
+    /// The connection id on the server.
     pub session: u64,
     pub offers_tls: bool,
     /// The server's version, as 101106 for 10.11.6; 0 if it is not known.
@@ -13,9 +13,15 @@ pub struct Greeting {
 }
 
 impl Greeting {
+    /// Returns the connection id in the packet; `None` if it is an error.
+    pub fn connection_id(packet: &[u8]) -> Option<u64> {
+        Greeting::adapt(&mut packet.to_vec(), false, None).map(|greeting| greeting.session)
+    }
+
     /// Clears capabilities in the packet, and offers compression, and TLS if the gateway does.
-    /// Returns `None` if the packet is an error.
-    pub fn adapt(packet: &mut [u8], offers_tls: bool) -> Option<Greeting> {
+    /// Returns `None` if the packet is an error. `id`: the connection id that the client gets, if
+    /// not the server's.
+    pub fn adapt(packet: &mut [u8], offers_tls: bool, id: Option<u64>) -> Option<Greeting> {
         let payload = packet.get_mut(4..)?;
         if *payload.first()? != 10 {
             return None;
@@ -24,7 +30,11 @@ impl Greeting {
         let version_end = payload.iter().position(|&byte| byte == 0)?;
         // The connection id, half of the scramble, a zero; then the capabilities.
         let at = version_end + 1 + 4 + 8 + 1;
-        let session = u32::from_le_bytes(*payload.get(version_end + 1..)?.first_chunk()?);
+        let id_place = payload.get_mut(version_end + 1..)?.first_chunk_mut()?;
+        let session = u32::from_le_bytes(*id_place);
+        if let Some(id) = id.and_then(|id| u32::try_from(id).ok()) {
+            *id_place = id.to_le_bytes();
+        }
         let [low, high] = [at, at + 5].map(|at| Some(u16::from_le_bytes([*payload.get(at)?, *payload.get(at + 1)?])));
         let offered = u32::from(low?) | u32::from(high?) << 16;
         let [a, b, c, d] = (offered & ALLOWED | COMPRESS | if offers_tls { TLS } else { 0 }).to_le_bytes();
@@ -66,17 +76,20 @@ mod tests {
         for offers_tls in [false, true] {
             let mut packet = SAMPLE.to_vec();
             let greeting = Greeting { session: 0x21, offers_tls: true, server_version: 101_119 };
-            assert_eq!(Greeting::adapt(&mut packet, offers_tls), Some(greeting));
+            assert_eq!(Greeting::adapt(&mut packet, offers_tls, None), Some(greeting));
             let seen = Handshake::decode(&packet[4..]).unwrap();
             assert_eq!(seen.capabilities.low() & TLS != 0, offers_tls);
             assert_eq!(&seen.scramble, b"abcdefghijklmnopqrst");
         }
+        let mut packet = SAMPLE.to_vec();
+        assert_eq!(Greeting::adapt(&mut packet, false, Some(1 << 30)).unwrap().session, 0x21);
+        assert_eq!(Handshake::decode(&packet[4..]).unwrap().connection_id, 1 << 30);
         assert_eq!(server_version(b"11.4.2-MariaDB-log\0"), 110_402);
         assert_eq!(server_version(b"x\0"), 0);
         let mut error = [&[0; 4][..], b"\xff\x10\x04Too many connections"].concat();
-        assert_eq!(Greeting::adapt(&mut error, true), None);
+        assert_eq!(Greeting::adapt(&mut error, true, None), None);
         for length in 0..SAMPLE.len() {
-            let _ = Greeting::adapt(&mut SAMPLE[..length].to_vec(), true);
+            let _ = Greeting::adapt(&mut SAMPLE[..length].to_vec(), true, Some(7));
         }
     }
 }

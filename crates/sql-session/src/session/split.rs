@@ -73,7 +73,7 @@ impl Session {
             }
         }
         let can_give_home = identity.as_ref().is_ok_and(Identity::can_change_user);
-        let sharing = settings.multiplexes.then(|| Sharing::new(self.login.session, can_give_home));
+        let sharing = settings.multiplexes.then(|| Sharing::new(can_give_home));
         let mut carried = Carried::default();
         let payload = response.get(4..).unwrap_or_default();
         if let Ok(account) = ClientLogin::decode(payload)

@@ -9,6 +9,7 @@ use super::idle_connections::Diagnostics;
 use super::split_state::Split;
 use crate::login::error_packet;
 use crate::reply_tracker::AUTOCOMMIT;
+use crate::session::local_question::LocalQuestion;
 use crate::session::state::Session;
 use service::ConnectError;
 use service::backend::Backend;
@@ -27,9 +28,6 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// ER_NOT_SUPPORTED_YET, and its SQLSTATE.
 const NOT_SUPPORTED: (u16, &str) = (1235, "42000");
 
-/// The longest statement that may be one of [`LocalQuestion`].
-const QUESTION_BYTES_MAX: usize = 100;
-
 /// Returns whether a statement has SQL_CALC_FOUND_ROWS.
 pub fn counts_rows(sql: &[u8]) -> bool {
     const WORD: &[u8] = b"SQL_CALC_FOUND_ROWS";
@@ -43,41 +41,13 @@ pub fn uses_diagnostics(class: &Class) -> bool {
     may_use && statement.diagnostics_use.is_explicit()
 }
 
-/// A question about the session or its last statement that can be answered without its connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum LocalQuestion {
-    ConnectionId,
-    FoundRows,
-    RowCount,
-    Warnings,
-}
-
-impl LocalQuestion {
-    /// Returns the question that a statement is, and the name of its column.
-    fn of(sql: &[u8]) -> Option<(LocalQuestion, &str)> {
-        let text = std::str::from_utf8(sql).ok().filter(|text| text.len() <= QUESTION_BYTES_MAX)?;
-        let text = text.trim().trim_end_matches(';').trim_end();
-        let (first, rest) = text.split_once(char::is_whitespace)?;
-        let rest = rest.trim_start();
-        let compact: String = rest.chars().filter(|letter| !letter.is_whitespace()).collect();
-        let question = match (first.to_ascii_uppercase().as_str(), compact.to_ascii_uppercase().as_str()) {
-            ("SELECT", "CONNECTION_ID()") => LocalQuestion::ConnectionId,
-            ("SELECT", "FOUND_ROWS()") => LocalQuestion::FoundRows,
-            ("SELECT", "ROW_COUNT()") => LocalQuestion::RowCount,
-            ("SHOW", "WARNINGS") => LocalQuestion::Warnings,
-            _ => return None,
-        };
-        Some((question, rest))
-    }
-}
-
 impl Session {
     /// Answers a question for the session's id, which its connections do not know. Returns `None`
     /// for other statements.
     pub(super) async fn answer_id(&mut self, split: &mut Split, sql: &[u8]) -> io::Result<Option<Outcome>> {
-        match (&split.sharing, LocalQuestion::of(sql)) {
-            (Some(sharing), Some((LocalQuestion::ConnectionId, name))) => {
-                let id = i64::try_from(sharing.id).unwrap_or_default();
+        match (self.lease.id(), LocalQuestion::of(sql)) {
+            (Some(id), Some((LocalQuestion::ConnectionId, name))) => {
+                let id = i64::try_from(id).unwrap_or_default();
                 self.send_integer(split, name, id).await.map(Some)
             }
             _ => Ok(None),
@@ -320,26 +290,5 @@ impl FurtherConnection {
         }
         diagnostics.borrow_mut().warnings = self.run("SHOW WARNINGS").await.map_err(|_| io::ErrorKind::BrokenPipe)?;
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn questions() {
-        for (sql, expected) in [
-            ("SELECT CONNECTION_ID()", Some((LocalQuestion::ConnectionId, "CONNECTION_ID()"))),
-            (" select  found_rows ( ) ;", Some((LocalQuestion::FoundRows, "found_rows ( )"))),
-            ("SELECT ROW_COUNT()", Some((LocalQuestion::RowCount, "ROW_COUNT()"))),
-            ("show warnings", Some((LocalQuestion::Warnings, "warnings"))),
-            ("SELECT ROW_COUNT() + 1", None),
-            ("SHOW WARNINGS LIMIT 1", None),
-            (&*format!("SELECT ROW_COUNT(){}, 2", " ".repeat(100)), None),
-            ("SELECT", None),
-        ] {
-            assert_eq!(LocalQuestion::of(sql.as_bytes()), expected, "{sql}");
-        }
     }
 }

@@ -11,9 +11,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The state of a session that shares its connections.
 pub struct Sharing {
-    /// The id of the session, which clients know. It is of the server that it has logged in to, so
-    /// sessions of other servers may have the same.
-    pub id: u64,
     /// Distinguishes the session from all others.
     pub owner: u64,
     /// The session has no connection of its own at the moment, because others may use it.
@@ -38,10 +35,9 @@ pub struct Sharing {
 }
 
 impl Sharing {
-    pub fn new(id: u64, can_give_home: bool) -> Sharing {
+    pub fn new(can_give_home: bool) -> Sharing {
         static OWNERS: AtomicU64 = AtomicU64::new(0);
         Sharing {
-            id,
             owner: OWNERS.fetch_add(1, Ordering::Relaxed),
             is_parked: false,
             can_give_home,
