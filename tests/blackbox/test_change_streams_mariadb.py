@@ -110,6 +110,43 @@ def test_changes_by_sql(db, server):
     assert events[4]["fullDocument"]["long"] == "x" * 100
 
 
+def updates(db):
+    """Updates and replacements of each kind, of short and of long documents."""
+    db.c.insert_many([{"_id": number, "n": 1} for number in range(4)] + [{"_id": "long", "n": 1, "text": "x" * 500, "list": [1]}])
+    for query in ({"_id": 1}, {"_id": "long"}):
+        db.c.update_one(query, {"$set": {"n": 2}})
+        db.c.update_one(query, {"$inc": {"n": 1}, "$unset": {"none": 1}})
+        db.c.update_one(query, {"$push": {"list": 2}})
+        db.c.find_one_and_update(query, {"$set": {"x": None}})
+        db.c.replace_one(query, {**db.c.find_one(query), "n": 4})
+        db.c.find_one_and_replace(query, {**db.c.find_one(query), "n": 5})
+        db.c.update_one(query, [{"$set": {"n": 6}}])
+        db.c.bulk_write([
+            pymongo.UpdateOne({"_id": 2}, {"$set": {"n": 7}}), pymongo.ReplaceOne(query, {**db.c.find_one(query), "n": 7}),
+            pymongo.UpdateOne({"_id": 3}, [{"$set": {"n": 7}}]),
+        ])
+        db.c.update_one(query, {"$unset": {"x": 1}, "$rename": {"n": "m"}})
+        db.c.update_one(query, {"$set": {"n": 1}})
+    db.c.update_many({}, {"$inc": {"n": 1}})
+    db.c.update_many({}, [{"$set": {"many": 1}}])
+    with db.client.start_session() as session, session.start_transaction():
+        db.c.update_one({"_id": 0}, {"$set": {"n": 0}}, session=session)
+        db.c.replace_one({"_id": "long"}, {**db.c.find_one({"_id": "long"}), "n": 0}, session=session)
+
+
+def test_updates_and_replacements_are_told_apart(db, mongod, database_name):
+    with mongod.client(directConnection=True) as client:
+        found = []
+        for db in (db, client[database_name]):
+            token = opened(db)["postBatchResumeToken"]
+            updates(db)
+            found.append(masked(rest(db, opened(db, resumeAfter=token)), database_name))
+    ours, theirs = found
+    for our, their in zip(ours, theirs):
+        assert our == their
+    assert len(ours) == len(theirs) > 30
+
+
 def test_events_of_a_transaction_in_sql_have_one_time(db, server):
     db.c.insert_one({"_id": 0})
     token = opened(db)["postBatchResumeToken"]

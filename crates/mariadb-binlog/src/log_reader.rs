@@ -32,6 +32,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Table maps kept; the server numbers them anew all the time.
 const TABLES_MAX: usize = 4096;
 
+/// Bytes of a statement's text that are kept.
+const STATEMENT_BYTES: usize = 64;
+
 /// The event may be skipped by readers that do not know it.
 const FLAG_IGNORABLE: u16 = 0x80;
 
@@ -53,6 +56,8 @@ pub enum LogEvent<'a> {
         time: u32,
         table: &'a Arc<TableMap>,
         rows: RowsEvent<'a>,
+        /// The beginning of the statement's text; empty if the log does not have it.
+        statement: &'a [u8],
     },
     Statement {
         time: u32,
@@ -86,6 +91,10 @@ pub struct LogReader {
     /// The end of the last group.
     offset: LogOffset,
     tables: HashMap<u64, Arc<TableMap>>,
+    /// The beginning of the text of the statement whose rows are read.
+    statement: Vec<u8>,
+    /// Rows of the statement have been read.
+    has_rows: bool,
     /// The group that is being read has one statement only.
     is_standalone: bool,
     /// A group ended with the last event.
@@ -115,7 +124,7 @@ impl LogReader {
         heartbeat: Duration,
     ) -> Result<LogReader, StreamEnd> {
         let server_id = rand::random_range(1 << 31..u32::MAX);
-        let request = Request { server_id, start, heartbeat, checksum, semi_sync: false };
+        let request = Request { server_id, start, heartbeat, checksum, semi_sync: false, annotated: true };
         let source = Source::open(target, &request, CONNECT_TIMEOUT).await;
         let file: Arc<[u8]> = Arc::from(&b""[..]);
         Ok(LogReader {
@@ -124,6 +133,8 @@ impl LogReader {
             offset: LogOffset { file: file.clone(), end: 0 },
             file,
             tables: HashMap::new(),
+            statement: Vec::new(),
+            has_rows: false,
             is_standalone: false,
             end: None,
         })
@@ -167,9 +178,20 @@ impl LogReader {
             kind::GTID => {
                 let event = GtidEvent::decode(event.body, header.server).map_err(malformed)?;
                 self.is_standalone = event.is_standalone();
+                self.statement.clear();
                 LogEvent::Begin { gtid: event.gtid, xa: event.xa.map(<[u8]>::to_vec) }
             }
+            kind::ANNOTATE_ROWS => {
+                self.statement.clear();
+                self.statement.extend_from_slice(event.body.get(..STATEMENT_BYTES).unwrap_or(event.body));
+                self.has_rows = false;
+                LogEvent::Other
+            }
             kind::TABLE_MAP => {
+                // A statement maps all of its tables before its rows.
+                if std::mem::take(&mut self.has_rows) {
+                    self.statement.clear();
+                }
                 let map = TableMap::decode(event.body, &self.format).map_err(malformed)?;
                 if self.tables.get(&map.id).is_none_or(|known| **known != map) {
                     if self.tables.len() >= TABLES_MAX {
@@ -205,7 +227,10 @@ impl LogReader {
             kind::INCIDENT => LogEvent::Gap,
             _ => match RowsEvent::decode(&event, &self.format, EXPANDED_BYTES_MAX).map_err(malformed)? {
                 Some(rows) => match self.tables.get(&rows.table_id) {
-                    Some(table) => LogEvent::Rows { time: header.timestamp, table, rows },
+                    Some(table) => {
+                        self.has_rows = true;
+                        LogEvent::Rows { time: header.timestamp, table, rows, statement: &self.statement }
+                    }
                     // A server always sends the table map first.
                     None => LogEvent::Gap,
                 },

@@ -64,6 +64,7 @@ pub async fn open<'a>(
         heartbeat: options.heartbeat,
         checksum,
         semi_sync: options.semi_sync,
+        annotated: false,
     };
     let source = Source::open(target, &request, options.connect_timeout).await;
     let source = source.map_err(|failure| requirements::explain(failure, &target.user))?;

@@ -54,6 +54,8 @@ pub struct Request<'a> {
     /// The checksum of events until a file header states another.
     pub checksum: Checksum,
     pub semi_sync: bool,
+    /// Whether the texts of statements are wanted.
+    pub annotated: bool,
 }
 
 impl Source {
@@ -75,7 +77,7 @@ impl Source {
         connection.finish().await?;
         connection.queue_command(|out| packet::register(request.server_id, "selkie", out));
         connection.finish().await?;
-        connection.queue_packet(|out| packet::dump(request.server_id, file, out));
+        connection.queue_packet(|out| packet::dump(request.server_id, file, request.annotated, out));
         connection.flush().await?;
         let silence_max = request.heartbeat * 2 + Duration::from_millis(250);
         Ok(Source { connection, semi_sync: request.semi_sync, last_received: Instant::now(), silence_max })

@@ -21,6 +21,7 @@ pub(crate) mod statistics;
 pub(crate) mod table;
 pub(crate) mod table_columns;
 pub(crate) mod table_definitions;
+pub(crate) mod update_mark;
 
 use crate::accounts::new_schema;
 use crate::catalog::table::Table;

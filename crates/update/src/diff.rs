@@ -21,7 +21,7 @@ use super::{Update, UpdateKind};
 use document::{Doc, DocBuf};
 
 pub use applied::apply;
-pub use computed::compute;
+pub use computed::{compare, compute};
 pub use description::describe;
 
 impl Update {

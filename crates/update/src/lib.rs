@@ -106,6 +106,11 @@ impl Update {
         matches!(self.kind, UpdateKind::Replacement(_))
     }
 
+    /// Returns whether this consists of operators.
+    pub fn has_operators(&self) -> bool {
+        matches!(self.kind, UpdateKind::Operators(_))
+    }
+
     /// Returns the `$push` on a top-level field, if the update consists of it only and a store can
     /// execute it.
     pub fn as_unsorted_push(&self) -> Option<UnsortedPush<'_>> {

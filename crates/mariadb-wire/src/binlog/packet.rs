@@ -21,13 +21,18 @@ pub fn register(server: u32, host: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(&[0; 2 + 2 + 4 + 4]);
 }
 
+/// A flag of COM_BINLOG_DUMP.
+const SEND_ANNOTATE_ROWS: u16 = 0x02;
+
 /// COM_BINLOG_DUMP, from the beginning of a file; without one, from the position in the session's
-/// `@slave_connect_state`. The reply is an endless stream of [`Dump`] packets.
-pub fn dump(server: u32, file: Option<&str>, out: &mut Vec<u8>) {
+/// `@slave_connect_state`. The reply is an endless stream of [`Dump`] packets. `annotated`: with
+/// the texts of statements, where the log has them.
+pub fn dump(server: u32, file: Option<&str>, annotated: bool, out: &mut Vec<u8>) {
     out.push(0x12);
     // The position in the file, and flags.
     out.extend_from_slice(&4u32.to_le_bytes());
-    out.extend_from_slice(&0u16.to_le_bytes());
+    let flags = if annotated { SEND_ANNOTATE_ROWS } else { 0 };
+    out.extend_from_slice(&flags.to_le_bytes());
     out.extend_from_slice(&server.to_le_bytes());
     out.extend_from_slice(file.unwrap_or_default().as_bytes());
 }
@@ -95,11 +100,11 @@ mod tests {
         register(0x0102, "h", &mut out);
         assert_eq!(out, [&[0x15, 2, 1, 0, 0, 1, b'h'][..], &[0; 12]].concat());
         out.clear();
-        dump(3, None, &mut out);
+        dump(3, None, false, &mut out);
         assert_eq!(out, [0x12, 4, 0, 0, 0, 0, 0, 3, 0, 0, 0]);
         out.clear();
-        dump(3, Some("log.1"), &mut out);
-        assert_eq!(out, [&[0x12, 4, 0, 0, 0, 0, 0, 3, 0, 0, 0], &b"log.1"[..]].concat());
+        dump(3, Some("log.1"), true, &mut out);
+        assert_eq!(out, [&[0x12, 4, 0, 0, 0, 2, 0, 3, 0, 0, 0], &b"log.1"[..]].concat());
         out.clear();
         acknowledge(b"f", 258, &mut out);
         assert_eq!(out, [0xEF, 2, 1, 0, 0, 0, 0, 0, 0, b'f']);

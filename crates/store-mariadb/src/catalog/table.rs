@@ -3,6 +3,7 @@
 use crate::catalog::id_text::{self, IdForm};
 use crate::catalog::row_key::RowKey;
 use crate::catalog::table_columns::{ID_KEY, ID_KEY_BYTES, OPAQUE, TableShape};
+use crate::catalog::update_mark::UpdateMark;
 use crate::index::{Index, column_key};
 use crate::plan::plan_cache::PlanCache;
 use document::{Collation, Doc};
@@ -72,9 +73,8 @@ pub(crate) struct Statements {
     pub insert: Arc<str>,
     /// Parameters: row key, document.
     pub insert_at: Arc<str>,
-    /// Parameters: new document, row key, old document. Changes nothing unless the row has the old
-    /// one.
-    pub replace: Arc<str>,
+    /// One for each of [`UpdateMark::ALL`].
+    replace: [Arc<str>; 3],
     /// Parameters: row key, old document.
     pub delete: Arc<str>,
     /// Parameter: id.
@@ -84,6 +84,19 @@ pub(crate) struct Statements {
     pub lock: Arc<str>,
     /// Parameters: bytes, documents. Deletes the oldest documents past these limits.
     pub trim: Arc<str>,
+}
+
+impl Statements {
+    /// Parameters: new document, row key, old document. Changes nothing unless the row has the old
+    /// one.
+    pub fn replace(&self, mark: UpdateMark) -> &Arc<str> {
+        let [operators, replacement, unmarked] = &self.replace;
+        match mark {
+            UpdateMark::Operators => operators,
+            UpdateMark::Replacement => replacement,
+            UpdateMark::Unmarked => unmarked,
+        }
+    }
 }
 
 impl Table {
@@ -96,7 +109,8 @@ impl Table {
             by_key: format!("SELECT {key}, doc FROM {quoted} WHERE {key} = ?").into(),
             insert: format!("INSERT INTO {quoted} (doc) VALUES (?)").into(),
             insert_at: format!("INSERT INTO {quoted} ({key}, doc) VALUES (?, ?)").into(),
-            replace: format!("UPDATE {quoted} SET doc = ? WHERE {key} = ? AND doc = ?").into(),
+            replace: UpdateMark::ALL
+                .map(|mark| format!("{} {quoted} SET doc = ? WHERE {key} = ? AND doc = ?", mark.verb()).into()),
             delete: format!("DELETE FROM {quoted} WHERE {key} = ? AND doc = ?").into(),
             delete_by_id: format!("DELETE FROM {quoted} WHERE id = ?").into(),
             count: format!("SELECT COUNT(*) FROM {quoted}").into(),

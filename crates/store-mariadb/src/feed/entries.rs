@@ -2,8 +2,9 @@
 //!
 //! Each row that is inserted or deleted counts as one, each that is updated as two (a document
 //! whose `_id` changes is a deleted and an inserted one). A statement counts as one, and one more
-//! for each table that it drops or renames. A document that is updated is described by the
-//! difference of the two if that is smaller, else as replaced.
+//! for each table that it drops or renames. An update is described as its statement's
+//! [mark](UpdateMark) says; without one, by the difference of the two documents if that is smaller,
+//! else as replaced.
 
 use super::catalog_rows::{self, OwnTable};
 use super::checkpoint::Checkpoint;
@@ -11,10 +12,11 @@ use super::known_tables::{CollectionTable, KnownTables, is_dropped};
 use super::open_group::{OpenGroup, advanced, place};
 use super::row_values::{self, bytes, lost, wall_ms};
 use super::transaction_rows::{self, GroupTransaction};
+use crate::catalog::update_mark::UpdateMark;
 use crate::encoding;
 use ::store::change_feed::INCREMENT_MAX;
 use ::store::{FeedEntry, FeedPosition, LoggedChange, Namespace, Operation};
-use document::{DocBuf, Value, doc};
+use document::{Doc, DocBuf, Value, doc};
 use mariadb_binlog::{Definition, GroupEnd, Gtid, LogEvent, TableName};
 use mariadb_client::{Result, TextConnection};
 use mariadb_wire::binlog::rows::{Image, Row, RowsEvent};
@@ -124,7 +126,9 @@ impl Entries {
                 // A group without an end belongs to a server that has crashed.
                 self.open = OpenGroup::begin(gtid, xa, self.position);
             }
-            LogEvent::Rows { time, table, rows } => self.rows(time, table, &rows, queries).await?,
+            LogEvent::Rows { time, table, rows, statement } => {
+                self.rows(time, table, &rows, UpdateMark::of(statement), queries).await?
+            }
             LogEvent::Statement { time, definition } => self.statement(time, definition, queries).await?,
             LogEvent::End(end) => return self.end(end),
             LogEvent::Gap => return Err(lost()),
@@ -205,6 +209,7 @@ impl Entries {
         time: u32,
         map: &TableMap,
         event: &RowsEvent<'_>,
+        mark: UpdateMark,
         queries: &mut TextConnection,
     ) -> Result<()> {
         let own = OwnTable::of(map);
@@ -229,7 +234,7 @@ impl Entries {
                         self.add(&change.as_logged(time), None);
                     }
                 }
-                (None, Some(collection)) => self.document(time, collection, &row, map)?,
+                (None, Some(collection)) => self.document(time, collection, &row, map, mark)?,
                 (None, None) => {}
             }
             if self.open.is_full() {
@@ -240,7 +245,14 @@ impl Entries {
     }
 
     /// Adds the change of a document.
-    fn document(&mut self, time: u32, table: &CollectionTable, row: &Row<'_>, map: &TableMap) -> Result<()> {
+    fn document(
+        &mut self,
+        time: u32,
+        table: &CollectionTable,
+        row: &Row<'_>,
+        map: &TableMap,
+        mark: UpdateMark,
+    ) -> Result<()> {
         let (before, after) = (document(&row.before, table, map)?, document(&row.after, table, map)?);
         if before == after {
             return Ok(());
@@ -256,7 +268,7 @@ impl Entries {
         };
         match (before.and_then(id), after.and_then(id), after) {
             (Some(old), Some(new), Some(after)) if old == new => {
-                let difference = before.and_then(|before| update::diff::compute(before.as_doc(), after.as_doc()));
+                let difference = before.and_then(|before| difference(before.as_doc(), after.as_doc(), mark));
                 let operation = match &difference {
                     Some(difference) => Operation::Update { id: new, difference: difference.as_doc() },
                     None => Operation::Replace { id: new, document: after.as_doc() },
@@ -349,6 +361,15 @@ impl Entries {
         if !is_exempt(&change.namespace) {
             self.open.add(self.position, change, before);
         }
+    }
+}
+
+/// Returns the difference that an update is described by; `None` if it replaces the document.
+fn difference(before: Doc<'_>, after: Doc<'_>, mark: UpdateMark) -> Option<DocBuf> {
+    match mark {
+        UpdateMark::Operators => update::diff::compare(before, after),
+        UpdateMark::Replacement => None,
+        UpdateMark::Unmarked => update::diff::compute(before, after),
     }
 }
 

@@ -197,12 +197,12 @@ impl<C: Change> RunningStatement<'_, C> {
         }
         let mut lease = self.store.lease_documents(self.namespace).await?;
         element_table::prepare(self.store, &mut lease, table, Doc::from_bytes(&changed).into_iter()).await?;
-        let key = key_param(table.row_key, &found.key);
+        let (key, replace) = (key_param(table.row_key, &found.key), table.statements.replace(self.statement.mark()));
         let writing = write(&mut lease, table, record, vec![Ok(outcome)], true, false, async |connection| {
             let old = Param::Text(&found.json);
             match decision {
                 Decision::Delete => connection.queue_execute(&table.statements.delete, &[key, old]),
-                _ => connection.queue_execute(&table.statements.replace, &[Param::Text(&json), key, old]),
+                _ => connection.queue_execute(replace, &[Param::Text(&json), key, old]),
             }
             Ok(1)
         });

@@ -10,15 +10,23 @@ const ENTRY_BYTES: usize = 15;
 /// Compares two documents. Returns `None` if the difference is not smaller than `after`, which is
 /// then logged as a whole.
 pub fn compute(before: Doc<'_>, after: Doc<'_>) -> Option<DocBuf> {
-    fields(before, after, ENTRY_BYTES).map(|changes| changes.to_document())
+    within(before, after, ENTRY_BYTES, after.size())
 }
 
-fn fields<'d>(before: Doc<'d>, after: Doc<'d>, padding: usize) -> Option<FieldChanges<'d>> {
+/// Compares two documents. Returns `None` if their difference cannot be described.
+pub fn compare(before: Doc<'_>, after: Doc<'_>) -> Option<DocBuf> {
+    within(before, after, 0, usize::MAX)
+}
+
+fn within(before: Doc<'_>, after: Doc<'_>, padding: usize, limit: usize) -> Option<DocBuf> {
+    fields(before, after, padding, limit).map(|changes| changes.to_document())
+}
+
+fn fields<'d>(before: Doc<'d>, after: Doc<'d>, padding: usize, limit: usize) -> Option<FieldChanges<'d>> {
     steps::bytes(before.size() + after.size());
     if has_equal_names(before) || has_equal_names(after) {
         return None;
     }
-    let limit = after.size();
     let mut changes = FieldChanges::new();
     let mut removed: BTreeSet<&[u8]> = BTreeSet::new();
     let (mut old, mut new) = (before.elements().peekable(), after.elements().peekable());
@@ -83,7 +91,7 @@ fn nested<'d>(was: Element<'d>, is: Element<'d>) -> Option<NestedChanges<'d>> {
     }
     let (before, after) = (Doc::from_bytes(was.raw_value())?, Doc::from_bytes(is.raw_value())?);
     match is.kind {
-        Kind::Document => fields(before, after, 0).map(NestedChanges::Fields),
+        Kind::Document => fields(before, after, 0, after.size()).map(NestedChanges::Fields),
         Kind::Array => elements(before, after).map(NestedChanges::Elements),
         _ => None,
     }

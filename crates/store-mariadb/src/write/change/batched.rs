@@ -10,6 +10,7 @@
 mod read;
 
 use crate::catalog::table::Table;
+use crate::catalog::update_mark::UpdateMark;
 use crate::encoding;
 use crate::index::element_table;
 use crate::plan::row_position::key_param;
@@ -48,7 +49,7 @@ struct Run {
 
 /// A document to write, and the row that it replaces, if any.
 struct Write {
-    row: Option<MatchedRow>,
+    row: Option<(MatchedRow, UpdateMark)>,
     json: Vec<u8>,
     after: DocBuf,
 }
@@ -176,7 +177,7 @@ impl Run {
         table.check_indexed(after.as_doc())?;
         let json = encoded(running.store, after.as_doc())?;
         self.keys.insert(found.key.clone());
-        self.writes.push(Write { row: Some(found), json, after });
+        self.writes.push(Write { row: Some((found, running.statement.mark())), json, after });
         outcome.modified = 1;
         Ok(outcome)
     }
@@ -221,7 +222,7 @@ impl Run {
         }
         let note = |changes: &mut Changes, observer: &dyn ChangeObserver| match observer.wants_images(namespace) {
             true => writes.iter().for_each(|write| {
-                let before = write.row.as_ref().and_then(|row| Doc::from_bytes(&row.bson));
+                let before = write.row.as_ref().and_then(|(row, _)| Doc::from_bytes(&row.bson));
                 changes.add_document(namespace, before, Some(write.after.as_doc()));
             }),
             false => changes.add_unspecified(namespace),
@@ -250,9 +251,9 @@ fn queue(connection: &mut Connection, table: &Table, writes: &[Write]) -> usize 
     for some in writes.chunk_by(|one, next| one.row.is_none() && next.row.is_none()) {
         commands += 1;
         match some {
-            [Write { row: Some(row), json, .. }] => {
+            [Write { row: Some((row, mark)), json, .. }] => {
                 let (key, old) = (key_param(table.row_key, &row.key), Param::Text(&row.json));
-                connection.queue_execute(&table.statements.replace, &[Param::Text(json), key, old]);
+                connection.queue_execute(table.statements.replace(*mark), &[Param::Text(json), key, old]);
             }
             [Write { json, .. }] => connection.queue_execute(&table.statements.insert, &[Param::Text(json)]),
             _ => connection.queue_bulk(&table.statements.insert, &[ColumnType::VAR_STRING], |out| {

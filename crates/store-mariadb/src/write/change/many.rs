@@ -1,6 +1,7 @@
 //! Changes many documents by one statement: page by page, each page one transaction.
 
 use crate::catalog::table::Table;
+use crate::catalog::update_mark::UpdateMark;
 use crate::encoding;
 use crate::index::element_table;
 use crate::plan::MariaDbPlan;
@@ -116,7 +117,7 @@ impl<C: Change> RunningStatement<'_, C> {
         let mut unrecorded = BatchRecord::new(None, self.interruption.clone());
         let writing =
             write(&mut lease, table, &mut unrecorded, Vec::new(), pending.len() == 1, true, async |connection| {
-                pending.iter().for_each(|one| one.queue(connection, table));
+                pending.iter().for_each(|one| one.queue(connection, table, self.statement.mark()));
                 Ok(pending.len())
             });
         let note = |changes: &mut Changes, observer: &dyn ChangeObserver| {
@@ -169,7 +170,7 @@ impl<C: Change> RunningStatement<'_, C> {
                 |changes: &mut Changes, observer: &dyn ChangeObserver| one.note(self.namespace, changes, observer);
             let mut unrecorded = BatchRecord::new(None, self.interruption.clone());
             let writing = write(connection, table, &mut unrecorded, Vec::new(), true, false, async |connection| {
-                one.queue(connection, table);
+                one.queue(connection, table, self.statement.mark());
                 Ok(1)
             });
             match self.store.observe_write(note, writing).await {
@@ -214,11 +215,12 @@ impl Pending {
         }
     }
 
-    fn queue(&self, connection: &mut Connection, table: &Table) {
+    fn queue(&self, connection: &mut Connection, table: &Table, mark: UpdateMark) {
         let key = key_param(table.row_key, &self.key);
         match &self.replacement {
             Some((json, _)) => {
-                connection.queue_execute(&table.statements.replace, &[Param::Text(json), key, Param::Text(&self.json)]);
+                let params = [Param::Text(json), key, Param::Text(&self.json)];
+                connection.queue_execute(table.statements.replace(mark), &params);
             }
             None => connection.queue_execute(&table.statements.delete, &[key, Param::Text(&self.json)]),
         }

@@ -1,6 +1,7 @@
 //! A statement that updates or deletes, and what its kinds have in common.
 
 use crate::catalog::table::Table;
+use crate::catalog::update_mark::UpdateMark;
 use crate::encoding;
 use crate::plan::MariaDbPlan;
 use crate::read::scan;
@@ -34,6 +35,8 @@ pub(crate) trait Change {
     fn hint(&self) -> Option<Value<'_>>;
     fn image(&self) -> ReturnImage;
     fn changes_many(&self) -> bool;
+    /// Returns which kind of update it is.
+    fn mark(&self) -> UpdateMark;
     fn needs_match_details(&self) -> bool;
     fn decide(&self, document: Doc<'_>, details: &MatchDetails, out: &mut Vec<u8>) -> error::Result<Decision>;
     /// Writes the document to insert if none matches; returns false if the statement is no upsert.
@@ -61,6 +64,13 @@ impl Change for UpdateStatement {
     }
     fn changes_many(&self) -> bool {
         self.multi
+    }
+    fn mark(&self) -> UpdateMark {
+        match () {
+            () if self.update.has_operators() => UpdateMark::Operators,
+            () if self.update.is_replacement() => UpdateMark::Replacement,
+            () => UpdateMark::Unmarked,
+        }
     }
     fn needs_match_details(&self) -> bool {
         self.update.needs_match_details() || self.wants_score()
@@ -109,6 +119,9 @@ impl Change for DeleteStatement {
     }
     fn changes_many(&self) -> bool {
         !self.one
+    }
+    fn mark(&self) -> UpdateMark {
+        UpdateMark::Unmarked
     }
     fn needs_match_details(&self) -> bool {
         false

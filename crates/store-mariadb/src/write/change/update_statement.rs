@@ -1,6 +1,7 @@
 //! The text of an update that is executed without reading first.
 
 use crate::catalog::table::Table;
+use crate::catalog::update_mark::UpdateMark;
 use mariadb_wire::Param;
 use update::{FieldAssignment, UnsortedPush};
 
@@ -26,7 +27,8 @@ impl<'p> Statement<'p> {
     /// Begins an UPDATE; the text added next is the expression of the new document.
     pub fn update(table: &Table) -> Statement<'p> {
         let mut statement = Statement { sql: String::with_capacity(768), params: Vec::with_capacity(16) };
-        statement.add(&format!("UPDATE {} SET doc = JSON_COMPACT(", table.quoted), []);
+        let verb = UpdateMark::Operators.verb();
+        statement.add(&format!("{verb} {} SET doc = JSON_COMPACT(", table.quoted), []);
         statement
     }
 
