@@ -3,7 +3,11 @@
 import itertools
 from hashlib import sha256
 
+import pymysql
 import pytest
+from pymongo.errors import PyMongoError
+from test_backend_identity import PRIVILEGES, ROOT
+from test_backend_identity import Gateway as IdentityGateway
 from test_definitions_together import INDEXES, NAMES, Clients, define, names, redefine
 from test_histories import check, restarted, skip_without_transactions
 from test_service_store import DOCUMENTS, STORE, Application
@@ -92,6 +96,46 @@ def test_models_are_defined_on_two_nodes(cluster, databases):
                 assert names(model) == NAMES, model.name
     assert "a_1" in names(databases[0].left)
     check_records(cluster, databases[0].name)
+
+
+def test_users_are_changed_on_two_nodes(cluster, tmp_path_factory):
+    node = cluster.servers[0]
+    node.sql("CREATE USER gateway@'%' IDENTIFIED BY 'secret'")
+    node.sql(f"GRANT {PRIVILEGES} ON *.* TO gateway@'%' WITH GRANT OPTION")
+    gateways = [IdentityGateway(tmp_path_factory.mktemp("identity"), node).start() for node in cluster.servers[:2]]
+    gateways[0].client().admin.command("createUser", "root", pwd="top", roles=["root"])
+    clients = [until(lambda gateway=gateway: logged_in(gateway)) for gateway in gateways]
+    names = [[f"user{side}{number}" for number in range(4)] for side in range(2)]
+
+    def change(side: int):
+        db = clients[side]["people"]
+        for name in names[side]:
+            db.command("createUser", name, pwd="first", roles=["read"])
+            db.command("updateUser", name, pwd="second", roles=["readWrite"])
+
+    with Clients() as changing:
+        changing.start(change, [(0,), (1,)])
+    for node in cluster.servers:
+        until(lambda node=node: node.sql("SELECT * FROM selkie.locks") == ())
+        for name in itertools.chain(*names):
+            login = {"unix_socket": node.socket, "user": f"people.{name}", "password": "second"}
+            with pymysql.connect(**login) as connection, connection.cursor() as cursor:
+                cursor.execute("SHOW GRANTS")
+                assert any("INSERT" in grant for grant, in cursor.fetchall())
+    for client, gateway in zip(clients, gateways):
+        client.close()
+        gateway.remove()
+
+
+def logged_in(gateway):
+    """Returns a client, once the gateway knows the user."""
+    client = gateway.client(**ROOT)
+    try:
+        client.admin.command("usersInfo", 1)
+    except PyMongoError:
+        client.close()
+        return None
+    return client
 
 
 def test_collections_are_redefined_on_two_nodes(cluster, databases):

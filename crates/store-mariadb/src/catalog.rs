@@ -14,6 +14,7 @@ pub(crate) mod databases;
 pub(crate) mod definition_lock;
 pub(crate) mod exclusive_change;
 pub(crate) mod id_text;
+pub(crate) mod lasting_lock;
 pub(crate) mod names;
 pub(crate) mod own_schema;
 pub(crate) mod row_key;

@@ -7,6 +7,7 @@ use super::grants::{Grants, SqlPrivileges};
 use super::record::{self, AccountRecord, LoginState};
 use super::{AccountSettings, account_name};
 use crate::accounts::grants::GrantTarget;
+use crate::catalog::lasting_lock::LastingLock;
 use crate::catalog::own_schema;
 use crate::store::MariaDbStore;
 use ::store::{AccountChange, AccountUser, NewPassword};
@@ -15,13 +16,16 @@ use futures_util::future::LocalBoxFuture;
 use mariadb_client::{Connection, Event, Failure, Lease, Result, named_lock, quote, server_error};
 use mariadb_wire::Param;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 use tokio::sync::OwnedMutexGuard;
+use tokio::time::timeout;
 
 /// Held by a change. If it is dropped, the connection is closed, which ends the lock.
 const LOCK: &str = "selkie accounts";
 
 /// How long a change waits for another one.
 const LOCK_SECONDS: u32 = 60;
+const LOCK_TIMEOUT: Duration = Duration::from_secs(LOCK_SECONDS as u64 + 5);
 
 /// A code of MongoDB: the user exists.
 const USER_EXISTS: Code = Code(51003);
@@ -29,6 +33,8 @@ const USER_EXISTS: Code = Code(51003);
 /// A change of accounts. It holds the lock until it is settled or dropped.
 pub(crate) struct MariaDbAccountChange {
     lease: Lease,
+    /// The lock on the other nodes, on a Galera cluster.
+    on_all_nodes: Option<LastingLock>,
     /// Changes of one worker wait for each other without holding a connection, which the first one
     /// needs.
     _turn: OwnedMutexGuard<()>,
@@ -42,9 +48,21 @@ impl MariaDbAccountChange {
         let mut lease = store.pool.lease().await?;
         let ignores_case = store.catalog.ignores_case();
         lease.locks += 1;
-        match named_lock::take(&mut lease, LOCK, LOCK_SECONDS).await? {
-            true => Ok(MariaDbAccountChange { lease, _turn: turn, settings, ignores_case }),
-            false => Err(Error::new(Code::LOCK_TIMEOUT, "another change of users takes too long").into()),
+        let taking = async {
+            if !named_lock::take(&mut lease, LOCK, LOCK_SECONDS).await? {
+                return Ok(None);
+            }
+            let Some(cluster) = &store.catalog.cluster_locks else { return Ok(Some(None)) };
+            LastingLock::take(cluster, &mut lease, LOCK).await.map(|lock| Some(Some(lock)))
+        };
+        match timeout(LOCK_TIMEOUT, taking).await {
+            Ok(Ok(Some(on_all_nodes))) => {
+                Ok(MariaDbAccountChange { lease, on_all_nodes, _turn: turn, settings, ignores_case })
+            }
+            Ok(Err(failure)) => Err(failure),
+            Ok(Ok(None)) | Err(_) => {
+                Err(Error::new(Code::LOCK_TIMEOUT, "another change of users takes too long").into())
+            }
         }
     }
 
@@ -105,10 +123,18 @@ impl MariaDbAccountChange {
             let settled = self.settle_one(user, record).await;
             keep_first(&mut outcome, &user.name, settled)?;
         }
+        self.release_on_all_nodes();
         if named_lock::release(&mut self.lease, LOCK).await.is_ok() {
             self.lease.locks -= 1;
         }
         outcome
+    }
+
+    /// Releases the lock on the other nodes, unless MariaDB may still execute a statement.
+    fn release_on_all_nodes(&mut self) {
+        if let Some(lock) = self.on_all_nodes.take().filter(|_| self.lease.is_at_rest()) {
+            lock.release();
+        }
     }
 
     async fn settle_one(&mut self, user: &AccountUser, known: Option<AccountRecord>) -> Result<()> {
@@ -135,6 +161,12 @@ impl MariaDbAccountChange {
             record::save(connection, name, &record).await?;
         }
         Ok(())
+    }
+}
+
+impl Drop for MariaDbAccountChange {
+    fn drop(&mut self) {
+        self.release_on_all_nodes();
     }
 }
 

@@ -1,4 +1,4 @@
-//! Locks that exclude changes of definitions on other nodes of a Galera cluster.
+//! Locks that exclude changes of definitions and accounts on other nodes of a Galera cluster.
 //!
 //! Named locks belong to one node. If statements that define one table are executed on two nodes at
 //! once, they do not only fail: MariaDB may stop to apply anything on the whole cluster. So a lock
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
 /// How often a holder shows that it is alive.
-const RENEW_EVERY: Duration = Duration::from_secs(2);
+pub(crate) const RENEW_EVERY: Duration = Duration::from_secs(2);
 
 /// How long a row must stay the same before it is taken over. While a definition is changed, no
 /// node commits anything. So the time starts again after a read of the row that took longer than
@@ -52,7 +52,7 @@ pub(crate) async fn across_nodes<T>(
 
 /// The locks of one worker.
 pub(crate) struct ClusterLocks {
-    pool: Rc<Pool>,
+    pub pool: Rc<Pool>,
     /// The connection that renews locks while the holders' connections are busy. It is opened
     /// before a lock is taken: later the pool could be exhausted.
     renewing: Mutex<Option<DedicatedConnection>>,
@@ -139,10 +139,7 @@ impl ClusterLocks {
         // Taken out meanwhile: if this is interrupted, the connection is closed.
         let Some(mut connection) = renewing.take() else { return Ok(()) };
         for name in &held.names {
-            let rows = own_schema::execute(&mut connection, &RENEW.into(), &lock_params(name, &held.owner)).await?;
-            if rows == 0 {
-                tracing::warn!(lock = name, "another gateway has taken a lock over, because this one was too slow");
-            }
+            renew(&mut connection, name, &held.owner).await?;
         }
         *renewing = Some(connection);
         Ok(())
@@ -152,7 +149,7 @@ impl ClusterLocks {
 impl Held<'_> {
     async fn release(&self, connection: &mut Connection) -> Result<()> {
         for name in &self.names {
-            own_schema::execute(connection, &RELEASE.into(), &lock_params(name, &self.owner)).await?;
+            release(connection, name, &self.owner).await?;
         }
         Ok(())
     }
@@ -165,8 +162,20 @@ fn lock_params<'p>(name: &'p str, owner: &'p [u8; 16]) -> [Param<'p>; 2] {
 /// The owner of a row, and its count as text.
 type Row = (Vec<u8>, Vec<u8>);
 
+/// Shows that the holder of a lock is alive.
+pub(crate) async fn renew(connection: &mut Connection, name: &str, owner: &[u8; 16]) -> Result<()> {
+    if own_schema::execute(connection, &RENEW.into(), &lock_params(name, owner)).await? == 0 {
+        tracing::warn!(lock = name, "another gateway has taken a lock over, because this one was too slow");
+    }
+    Ok(())
+}
+
+pub(crate) async fn release(connection: &mut Connection, name: &str, owner: &[u8; 16]) -> Result<()> {
+    own_schema::execute(connection, &RELEASE.into(), &lock_params(name, owner)).await.map(drop)
+}
+
 /// Takes a lock; waits for its holder.
-async fn take(connection: &mut Connection, name: &str, owner: &[u8; 16]) -> Result<()> {
+pub(crate) async fn take(connection: &mut Connection, name: &str, owner: &[u8; 16]) -> Result<()> {
     let mut seen: Option<(Row, Instant)> = None;
     for attempt in 0.. {
         if own_schema::execute(connection, &INSERT.into(), &lock_params(name, owner)).await? == 1 {
