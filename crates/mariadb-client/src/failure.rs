@@ -73,6 +73,9 @@ pub mod server_error {
     pub const RECORD_CHANGED: u16 = 1020;
     pub const BINLOG_READ: u16 = 1236;
     pub const PRIVILEGE_MISSING: u16 = 1227;
+    /// Of Spider, whose data servers are out of reach.
+    pub const NO_FOREIGN_SERVER: u16 = 1429;
+    pub const FOREIGN_SERVER_GONE: u16 = 12701;
 }
 
 impl Failure {
@@ -154,6 +157,11 @@ impl Failure {
             Failure::Sql { code: server_error::READ_ONLY, message } => message.contains("--read-only"),
             _ => matches!(self.sql_code(), Some(server_error::READ_ONLY_TRANSACTION | server_error::NOT_READY)),
         }
+    }
+
+    /// Returns whether the server cannot reach another one that has a part of the table.
+    pub fn lacks_data_server(&self) -> bool {
+        matches!(self.sql_code(), Some(server_error::NO_FOREIGN_SERVER | server_error::FOREIGN_SERVER_GONE))
     }
 
     /// Returns whether the same may succeed on another primary.
@@ -239,7 +247,7 @@ impl From<Failure> for Error {
             Failure::Full(_) => Code::NETWORK_INTERFACE_EXCEEDED_TIME_LIMIT,
             // As mongos reports what its shards answer. After 10107 pymongo waits for the
             // next `hello`, up to 10 s.
-            _ if failure.is_not_writable() => Code::HOST_UNREACHABLE,
+            _ if failure.is_not_writable() || failure.lacks_data_server() => Code::HOST_UNREACHABLE,
             Failure::Sql { code, .. } => match *code {
                 server_error::SCHEMA_ACCESS_DENIED
                 | server_error::ACCESS_DENIED
@@ -295,6 +303,7 @@ mod tests {
         assert_eq!(code(1290, &running_with("--read-only")), Code::HOST_UNREACHABLE);
         assert_eq!(code(1290, &running_with("--secure-file-priv")), Code::OPERATION_FAILED);
         assert_eq!(code(1792, "Cannot execute statement in a READ ONLY transaction"), Code::HOST_UNREACHABLE);
+        assert_eq!(code(1429, "Unable to connect to foreign data source: data2"), Code::HOST_UNREACHABLE);
         assert_eq!(code(1047, "WSREP has not yet prepared node for application use"), Code::HOST_UNREACHABLE);
     }
 
