@@ -99,6 +99,13 @@ fn with_keys(value: Value<'_>, collation: &Collation) -> ValueBuf {
 
 /// Appends a document in the syntax of MongoDB's messages: `{ a: 5, b: "x" }`. Strings are not
 /// escaped, as in MongoDB.
+/// Returns a document as errors show it.
+pub fn text_of(document: Doc<'_>) -> String {
+    let mut text = String::new();
+    write_document(document, &mut text);
+    text
+}
+
 pub fn write_document(document: Doc<'_>, out: &mut String) {
     write_value(Value::Document(document), out);
 }

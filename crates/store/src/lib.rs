@@ -5,7 +5,8 @@
 //! caches), [`change_feed`] (changes in order, for change streams), [`catalog`] (collections,
 //! indexes, statistics), [`index_kind`], [`views`], [`index_rules`] and [`duplicate`] (errors whose
 //! text all stores share), [`identity`] and [`accounts`] (for stores with accounts of their own),
-//! [`read_preference`] (for those on several servers), and [`DocumentStore`], the contract itself.
+//! [`read_preference`] (for those on several servers), [`sharding`] (for those that distribute
+//! collections), and [`DocumentStore`], the contract itself.
 //!
 //! A store has two halves. The shared half ([`Engine`]) belongs to the process. Each worker thread
 //! opens its own [`DocumentStore`] from it, which never leaves that thread.
@@ -32,6 +33,7 @@ pub mod read_preference;
 pub mod retry_record;
 pub mod row_sampler;
 pub mod rules;
+pub mod sharding;
 pub mod transaction;
 
 pub mod type_bracket;
@@ -59,6 +61,7 @@ pub use read::{
 };
 pub use read_preference::{ReadMode, ReadPreference};
 pub use rules::{Cap, Rules};
+pub use sharding::{Shard, ShardedCollection, Sharding};
 pub use transaction::{RecordedWrite, Transaction, TransactionKey};
 pub use validator::Validator;
 pub use write::{
@@ -206,6 +209,11 @@ pub trait DocumentStore {
 
     /// Returns the change feed, if the store keeps one.
     fn change_feed(&self) -> Option<&dyn ChangeFeed> {
+        None
+    }
+
+    /// Returns the sharding, if the store distributes collections over several servers.
+    fn sharding(&self) -> Option<&dyn Sharding> {
         None
     }
 
