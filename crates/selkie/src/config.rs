@@ -110,6 +110,7 @@ impl Config {
         let cursor_timeout_seconds = value(written.cursor_timeout_seconds.clone());
         let drain_seconds = value(written.drain_seconds.clone());
         let mariadb = MariaDb::resolve(&written);
+        mariadb.check_shards(&topology)?;
         let oplog = oplog::resolve(&written, &store, &topology)?;
         let tls = written.tls.resolve()?;
         Ok(Config {

@@ -21,8 +21,8 @@ use std::time::Duration;
 use store::{
     AccountChange, BatchOutcome, ChangeFeed, ChangeObserver, Changes, CollectionInfo, CollectionStats,
     CreateIndexesOutcome, DatabaseInfo, DatabaseStats, DocumentStore, IndexSelection, IndexSpec, Namespace, Plan,
-    Position, Progress, Query, ReadPreference, RecordedWrite, ScanEnd, Sink, SizeEstimate, Transaction, TransactionKey,
-    Validation, WriteBatch, rules,
+    Position, Progress, Query, ReadPreference, RecordedWrite, ScanEnd, Sharding, Sink, SizeEstimate, Transaction,
+    TransactionKey, Validation, WriteBatch, rules,
 };
 
 /// How often a tailable cursor polls for documents.
@@ -30,7 +30,7 @@ const POLL_EVERY: Duration = Duration::from_millis(20);
 
 impl MariaDbStore {
     /// Runs a change of collections, which may change any of their documents.
-    async fn change_collections<T>(
+    pub(crate) async fn change_collections<T>(
         &self,
         namespaces: &[&Namespace],
         work: impl Future<Output = Result<T>>,
@@ -211,6 +211,10 @@ impl DocumentStore for MariaDbStore {
 
     fn change_feed(&self) -> Option<&dyn ChangeFeed> {
         self.feed.as_ref().map(|_| self as &dyn ChangeFeed)
+    }
+
+    fn sharding(&self) -> Option<&dyn Sharding> {
+        (!self.shards.is_empty()).then_some(self as &dyn Sharding)
     }
 
     fn create_collection<'a>(

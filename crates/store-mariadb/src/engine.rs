@@ -7,6 +7,7 @@ use crate::options::{FeedStart, Options};
 use crate::primary_accounts;
 use crate::read_pools::ReadAccounts;
 use crate::server_facts::ServerFacts;
+use crate::sharding::servers;
 use crate::store::MariaDbStore;
 use crate::transaction::shared::SharedTransactions;
 use error::{Code, Error};
@@ -242,6 +243,9 @@ pub(crate) async fn examine(
     // the follower.
     if !is_read_only && (!options.has_sql_clients || own_schema::exists(&mut connection).await?) {
         own_schema::create_if_allowed(&mut connection).await?;
+    }
+    if let Some(shards) = &options.shards {
+        servers::check(&mut connection, shards).await?;
     }
     let accounts = match documents {
         Some(target) => Some(documents_account::set_up(&mut connection, target).await?),

@@ -8,10 +8,10 @@
 //! In reading order: `catalog` (databases and collections as schemas and tables, and their
 //! definitions), `index` (indexes as generated columns, element tables and side indexes), `plan`
 //! (from a query to an access path), `read` (executing plans), `write` (inserts, updates and
-//! deletes), `transaction` (of several statements), `accounts` (of users, in MariaDB),
-//! `external_writes` (changes that the binary log reports to the caches) and `feed` (the same in
-//! order, for change streams). [`MariaDbEngine`] is the half that belongs to the process, `store`
-//! the half that serves one worker.
+//! deletes), `transaction` (of several statements), `sharding` (tables over several servers),
+//! `accounts` (of users, in MariaDB), `external_writes` (changes that the binary log reports to the
+//! caches) and `feed` (the same in order, for change streams). [`MariaDbEngine`] is the half that
+//! belongs to the process, `store` the half that serves one worker.
 
 mod accounts;
 mod catalog;
@@ -28,6 +28,7 @@ mod read;
 mod read_pools;
 mod read_servers;
 mod server_facts;
+mod sharding;
 mod store;
 mod transaction;
 mod write;
@@ -35,6 +36,6 @@ mod write;
 pub use catalog::table_definitions::{Body, Routine, TableDefinition, TableDefinitions};
 pub use engine::MariaDbEngine;
 pub use external_writes::{ExternalWrites, ReportFollowing};
-pub use options::{FeedStart, Options};
+pub use options::{FeedStart, Options, ShardNames};
 pub use read::result_set::ResultSet;
 pub use read_servers::{CausalReads, ReadServer, ReadServers, none_fits};

@@ -27,6 +27,17 @@ pub struct Options {
     pub feed: Option<FeedStart>,
     /// Statements on documents are executed under accounts that are kept beside users.
     pub keeps_accounts: bool,
+    /// The servers over which collections are distributed, if they are.
+    pub shards: Option<ShardNames>,
+}
+
+/// The servers over which collections are distributed.
+#[derive(Clone, Debug)]
+pub struct ShardNames {
+    /// As `CREATE SERVER` has defined them.
+    pub names: Vec<String>,
+    /// The place of the setting, for errors.
+    pub written_at: String,
 }
 
 /// When a process begins to read the binary log for change streams.

@@ -58,6 +58,8 @@ pub(crate) struct WorkerState {
     pub counts_by_one: bool,
     /// Its JSON paths support ranges.
     pub has_ranges: bool,
+    /// The servers over which collections are distributed; none if they are not.
+    pub shards: Box<[String]>,
     /// Why documents cannot be written, if the server is unsuitable.
     pub unsuitable: Option<Error>,
     /// Selkie's own schema is known to exist.
@@ -110,6 +112,7 @@ impl MariaDbStore {
             packet_bytes_max: facts.packet_bytes_max,
             counts_by_one: facts.counts_by_one,
             has_ranges: facts.has_ranges,
+            shards: options.shards.map(|shards| shards.names.into()).unwrap_or_default(),
             unsuitable: facts.unsuitable.clone(),
             has_own_schema: Cell::new(false),
             cleaned_at: Cell::new(Instant::now()),

@@ -25,7 +25,7 @@ use batch_options::BatchOptions;
 use interruption::Interruption;
 use retry_record::BatchRecord;
 use std::time::{Duration, Instant};
-use store::{BatchOutcome, Statements, WriteBatch};
+use store::{BatchOutcome, Namespace, Statements, WriteBatch};
 
 /// Labels an error after which a driver may send the same again.
 const RETRYABLE: &[&str] = &["RetryableWriteError"];
@@ -57,12 +57,21 @@ async fn execute(store: &MariaDbStore, batch: WriteBatch, interruption: Interrup
     if retryable {
         delete_old_records(store).await?;
     }
+    let is_apart = retryable && store.known_table(&batch.namespace).await?.is_some_and(|table| table.is_sharded);
+    if is_apart {
+        let mut lease = store.pool.lease_for(&batch.namespace).await?;
+        record.begin_apart(&mut lease).await?;
+    }
+    let namespace = batch.namespace.clone();
     let rest = BatchOptions { ordered: batch.ordered, bypass_validation: batch.bypass_validation };
     let outcome = match batch.statements {
         Statements::Insert(documents) => insert::insert(store, &batch.namespace, &documents, rest, &mut record).await,
         Statements::Update(statements) => change::all(store, &batch.namespace, &statements, rest, &mut record).await,
         Statements::Delete(statements) => change::all(store, &batch.namespace, &statements, rest, &mut record).await,
     };
+    if is_apart {
+        record_apart(store, &namespace, &mut record).await;
+    }
     match outcome {
         Ok(()) => {
             let access = std::mem::take(&mut record.access);
@@ -73,5 +82,16 @@ async fn execute(store: &MariaDbStore, batch: WriteBatch, interruption: Interrup
             let error = error::Error::from(failure);
             Err(if safe { error.with_labels(RETRYABLE) } else { error })
         }
+    }
+}
+
+/// Records the outcomes of a batch after it. Without the record the batch is done nevertheless.
+async fn record_apart(store: &MariaDbStore, namespace: &Namespace, record: &mut BatchRecord) {
+    let recorded = async {
+        let mut lease = store.pool.lease_for(namespace).await?;
+        record.end_apart(&mut lease).await
+    };
+    if let Err(failure) = recorded.await {
+        tracing::warn!(%namespace, %failure, "a write was not recorded: if the driver repeats it, it is another write");
     }
 }

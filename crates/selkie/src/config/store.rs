@@ -1,10 +1,11 @@
 //! The choice of the store.
 
 use super::defaults;
-use super::setting::{ConfigError, value};
+use super::setting::{ConfigError, Setting, value};
 use super::store_service::StoreService;
 use super::written::Written;
 use mariadb_client::ServerUrl;
+use server::Topology;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -30,6 +31,8 @@ pub struct MariaDb {
     /// How long an operation waits for a connection.
     pub wait: Duration,
     pub gateway_name: Option<String>,
+    /// The servers over which collections are distributed, if they are, by their names in MariaDB.
+    pub shards: Option<Setting<Vec<String>>>,
 }
 
 impl MariaDb {
@@ -40,6 +43,17 @@ impl MariaDb {
             transactions: value(written.mariadb_transactions.clone()).unwrap_or(defaults::MARIADB_TRANSACTIONS),
             wait: Duration::from_secs(wait_seconds.unwrap_or(defaults::MARIADB_WAIT_SECONDS)),
             gateway_name: value(written.gateway_name.clone()),
+            shards: written.shards.clone(),
+        }
+    }
+
+    /// Fails if there are shards, and the server does not present itself as their router.
+    pub fn check_shards(&self, topology: &Topology) -> Result<(), ConfigError> {
+        match &self.shards {
+            Some(shards) if *topology != Topology::Router => {
+                Err(shards.refuse("only a router has shards; set topology = \"router\", or leave shards out"))
+            }
+            _ => Ok(()),
         }
     }
 }
@@ -70,6 +84,8 @@ impl Store {
         let service = written.store_service.resolve(&written.services.services)?;
         let service = service.zip(written.store_service.service.as_ref());
         let service = service.map(|(service, setting)| (&setting.origin, Store::Service(service)));
+        let shards = written.shards.as_ref();
+        shards.map_or(Ok(()), |shards| check_shards(shards, mariadb.is_some()))?;
         let mut named = [data, mariadb, embedded, service].into_iter().flatten();
         let Some((first, store)) = named.next() else {
             return Ok(Store::Embedded(PathBuf::from(defaults::DATA)));
@@ -86,5 +102,17 @@ impl Store {
             return Err(ConfigError { origin: Some(first.clone()), message: message.into() });
         }
         Ok(store)
+    }
+}
+
+/// Checks the names of shards.
+fn check_shards(shards: &Setting<Vec<String>>, has_mariadb: bool) -> Result<(), ConfigError> {
+    if !has_mariadb {
+        return Err(shards.refuse("shards belong to the server of mariadb, which is not set"));
+    }
+    let repeated = (1..shards.value.len()).find(|&at| shards.value[..at].contains(&shards.value[at]));
+    match repeated.and_then(|at| shards.value.get(at)) {
+        Some(name) => Err(shards.refuse(format!("the server {name:?} is named twice"))),
+        None => Ok(()),
     }
 }

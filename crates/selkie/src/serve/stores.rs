@@ -12,7 +12,7 @@ use service::Registry;
 use std::path::Path;
 use std::sync::Arc;
 use store::Engine;
-use store_mariadb::MariaDbEngine;
+use store_mariadb::{MariaDbEngine, ShardNames};
 
 /// Returns the primary of the service that stores the documents, if one does.
 pub fn primary(config: &Config, servers: &Registry) -> anyhow::Result<Option<PrimarySource>> {
@@ -98,6 +98,11 @@ fn mariadb_options(config: &Config, caches: &Caches) -> store_mariadb::Options {
             ChangeLog::None | ChangeLog::Embedded(_) => None,
         },
         keeps_accounts,
+        shards: config
+            .mariadb
+            .shards
+            .as_ref()
+            .map(|shards| ShardNames { names: shards.value.clone(), written_at: shards.origin.to_string() }),
     }
 }
 

@@ -6,6 +6,8 @@ use crate::catalog::table_columns::{ColumnInfo, table_shape};
 use crate::catalog::{TableLookup, attempts, definition_lock, exclusive_change, names, not_a_collection};
 use crate::index::side_index::side_table::{self, Duplicates};
 use crate::index::{element_table, side_index};
+use crate::sharding::layout::Layout;
+use crate::sharding::{data_tables, layout};
 use crate::store::MariaDbStore;
 use document::{Doc, DocBuf};
 use error::{Code, Error};
@@ -68,6 +70,7 @@ pub(crate) async fn drop(store: &MariaDbStore, namespace: &Namespace) -> Result<
 /// Drops a collection's table and all tables of its indexes. The caller must hold the collection's
 /// lock.
 async fn drop_table(connection: &mut Connection, table: &Table) -> Result<Option<usize>> {
+    let layout = sharded_layout(connection, table).await?;
     element_table::drop_all(connection, table, &table.indexes).await?;
     side_index::drop_all(connection, table, &table.indexes).await?;
     connection.queue_query(&format!("DROP TABLE {}", table.quoted));
@@ -76,7 +79,21 @@ async fn drop_table(connection: &mut Connection, table: &Table) -> Result<Option
         outcome => outcome?,
     };
     own_schema::delete_collection(connection, &table.schema, &table.name).await?;
+    if let Some(layout) = layout {
+        data_tables::drop_all(connection, &layout).await?;
+    }
     Ok(Some(table.indexes.len() + 1))
+}
+
+/// Returns how a collection that is about to be dropped is sharded, if it is. Fails unless all its
+/// data servers answer.
+async fn sharded_layout(connection: &mut Connection, table: &Table) -> Result<Option<Layout>> {
+    if !table.is_sharded {
+        return Ok(None);
+    }
+    let layout = layout::of_sharded(connection, &table.schema, &table.name).await?;
+    data_tables::reach_all(connection, &layout).await?;
+    Ok(Some(layout))
 }
 
 pub(crate) async fn rename(store: &MariaDbStore, from: &Namespace, to: &Namespace, drop_target: bool) -> Result<()> {
@@ -151,6 +168,7 @@ async fn move_table(
         connection.finish().await?;
         return Ok(());
     };
+    let layout = sharded_layout(connection, replaced).await?;
     // One statement moves the old target aside and the new one into its place, so that it is never
     // missing.
     let aside = format!("{}.{}", quote(schema), quote(&format!("~dropped~{:016x}", rand::random::<u64>())));
@@ -160,6 +178,9 @@ async fn move_table(
     side_index::drop_all(connection, replaced, &replaced.indexes).await?;
     connection.queue_query(&format!("DROP TABLE {aside}"));
     connection.finish().await?;
+    if let Some(layout) = layout {
+        data_tables::drop_all(connection, &layout).await?;
+    }
     own_schema::delete_collection(connection, schema, name).await
 }
 

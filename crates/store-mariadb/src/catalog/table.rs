@@ -32,6 +32,8 @@ pub(crate) struct Table {
     pub has_opaque_column: bool,
     /// The column with the order keys of ids exists.
     pub has_id_key: bool,
+    /// Its rows are on several servers: see [`crate::sharding`].
+    pub is_sharded: bool,
     /// Secondary indexes.
     pub indexes: Vec<Index>,
     /// Rules for writes from the collection's options; most collections have none.
@@ -101,7 +103,7 @@ impl Statements {
 
 impl Table {
     pub fn new(schema: &str, name: &str, shape: TableShape, indexes: Vec<Index>, rules: Option<Arc<Rules>>) -> Table {
-        let TableShape { row_key, id_form, has_opaque_column, has_id_key } = shape;
+        let TableShape { row_key, id_form, has_opaque_column, has_id_key, is_sharded } = shape;
         let quoted = format!("{}.{}", quote(schema), quote(name));
         let key = row_key.column();
         let statements = Statements {
@@ -130,6 +132,7 @@ impl Table {
             id_form,
             has_opaque_column,
             has_id_key,
+            is_sharded,
             indexes,
             rules,
             collation: Collation::SIMPLE,
@@ -148,14 +151,19 @@ impl Table {
 
     /// Returns everything that planning reads and that only a change of the definition changes.
     fn definition_fingerprint(&self) -> String {
-        let Table { quoted, row_key, id_form, has_opaque_column, has_id_key, indexes, rules, collation, .. } = self;
-        format!("{quoted} {row_key:?} {id_form:?} {has_opaque_column} {has_id_key} {indexes:?} {rules:?} {collation:?}")
+        let Table { quoted, row_key, id_form, has_opaque_column, has_id_key, is_sharded, .. } = self;
+        let Table { indexes, rules, collation, .. } = self;
+        format!(
+            "{quoted} {row_key:?} {id_form:?} {has_opaque_column} {has_id_key} {is_sharded} {indexes:?} {rules:?} \
+             {collation:?}"
+        )
     }
 
     /// Returns whether the documents read so far are so long on average that a second scan of the
-    /// keys is cheaper than fetching them. Changes as documents are read.
+    /// keys is cheaper than fetching them. Changes as documents are read. Rows that are fetched one
+    /// by one from other servers are never cheaper.
     pub fn has_long_documents(&self) -> bool {
-        self.document_bytes.get() >= LONG_DOCUMENT_BYTES
+        self.document_bytes.get() >= LONG_DOCUMENT_BYTES && !self.is_sharded
     }
 
     /// Returns the key of an index's record in Selkie's own schema.
@@ -205,22 +213,34 @@ impl Table {
     /// `id` is stored, which costs its few bytes. A virtual column would be computed again whenever
     /// a row is looked up by it (3 of 20 µs), changed, or purged.
     pub fn definition(schema: &str, name: &str) -> String {
-        let text = "json_extract(`doc`,'$._id')";
-        let id_key = column_key::Source { text, decimal: None, bytes: ID_KEY_BYTES, unique: false };
         format!(
             "CREATE TABLE {}.{} (\n  \
              seq BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY INVISIBLE,\n  \
-             id VARCHAR({}) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin AS ({}) STORED UNIQUE KEY,\n  \
+             {} UNIQUE KEY,\n  \
              doc JSON,\n  \
-             opaque BOOLEAN AS ({OPAQUE}) STORED INVISIBLE,\n  \
-             {ID_KEY} VARBINARY({}) AS ({}) STORED INVISIBLE,\n  \
+             {},\n  \
              KEY {ID_KEY} ({ID_KEY}),\n  \
              CONSTRAINT id_not_null CHECK (id IS NOT NULL)\n\
              ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin",
             quote(schema),
             quote(name),
-            id_text::ID_CHARS_MAX,
-            id_text::expression(),
+            Table::id_column(),
+            Table::other_columns(),
+        )
+    }
+
+    /// Returns the definition of the column with the text of `_id`.
+    pub fn id_column() -> String {
+        let (chars, text) = (id_text::ID_CHARS_MAX, id_text::expression());
+        format!("id VARCHAR({chars}) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin AS ({text}) STORED")
+    }
+
+    /// Returns the definitions of the generated columns after `doc`.
+    pub fn other_columns() -> String {
+        let text = "json_extract(`doc`,'$._id')";
+        let id_key = column_key::Source { text, decimal: None, bytes: ID_KEY_BYTES, unique: false };
+        format!(
+            "opaque BOOLEAN AS ({OPAQUE}) STORED INVISIBLE,\n  {ID_KEY} VARBINARY({}) AS ({}) STORED INVISIBLE",
             ID_KEY_BYTES + 1,
             id_key.id_expression("`id`"),
         )

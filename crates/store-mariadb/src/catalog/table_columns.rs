@@ -26,6 +26,8 @@ pub(crate) struct TableShape {
     pub id_form: IdForm,
     pub has_opaque_column: bool,
     pub has_id_key: bool,
+    /// Its rows are on several servers: see [`crate::sharding`].
+    pub is_sharded: bool,
 }
 
 /// A column as `information_schema.COLUMNS` describes it.
@@ -63,6 +65,7 @@ impl ColumnInfo {
 pub(crate) fn table_shape(columns: &[ColumnInfo]) -> Option<TableShape> {
     let find = |name: &str| columns.iter().find(|column| column.name == name);
     let doc = find("doc").filter(|column| column.generation.is_none() && column.data_type.ends_with("text"))?;
+    let is_sharded = find("seq").is_some_and(|column| column.key == "MUL" && column.has_default);
     let id = find("id").filter(|column| matches!(column.key.as_str(), "UNI" | "PRI"))?;
     let generation = id.generation.as_deref()?.to_ascii_lowercase();
     if !generation.contains("json_extract(`doc`") || !generation.contains("$._id") {
@@ -78,12 +81,12 @@ pub(crate) fn table_shape(columns: &[ColumnInfo]) -> Option<TableShape> {
     if !others.clone().all(fills_itself) {
         return None;
     }
-    let row_key = if sequence.is_some() { RowKey::Sequence } else { RowKey::Id };
+    let row_key = if sequence.is_some() || is_sharded { RowKey::Sequence } else { RowKey::Id };
     let has_opaque_column = find("opaque").is_some_and(|column| {
         column.generation.as_deref().is_some_and(|it| it.contains("$bson") && it.contains("replace("))
     });
     let has_id_key = find(ID_KEY).is_some_and(|column| column.key == "MUL" && column.data_type == "varbinary");
-    Some(TableShape { row_key, id_form, has_opaque_column, has_id_key })
+    Some(TableShape { row_key, id_form, has_opaque_column, has_id_key, is_sharded })
 }
 
 #[cfg(test)]
@@ -109,8 +112,13 @@ mod tests {
         let id = |generation| column("id", "varchar", "UNI", "VIRTUAL GENERATED", generation);
         let seq = || column("seq", "bigint", "PRI", "auto_increment, INVISIBLE", None);
         let ours = id_text::expression();
-        let plain_shape =
-            TableShape { row_key: RowKey::Id, id_form: IdForm::Plain, has_opaque_column: false, has_id_key: false };
+        let plain_shape = TableShape {
+            row_key: RowKey::Id,
+            id_form: IdForm::Plain,
+            has_opaque_column: false,
+            has_id_key: false,
+            is_sharded: false,
+        };
         assert_eq!(table_shape(&[id(plain), doc()]), Some(plain_shape));
         let opaque = || column("opaque", "tinyint", "", "STORED GENERATED, INVISIBLE", Some(OPAQUE));
         let our_shape = TableShape {
@@ -118,9 +126,13 @@ mod tests {
             id_form: IdForm::Canonical,
             has_opaque_column: true,
             has_id_key: true,
+            is_sharded: false,
         };
         let id_key = || column("id_key", "varbinary", "MUL", "STORED GENERATED, INVISIBLE", Some("…"));
         assert_eq!(table_shape(&[seq(), id(Some(&ours)), doc(), opaque(), id_key()]), Some(our_shape));
+        let sharded = ColumnInfo { has_default: true, ..column("seq", "bigint", "MUL", "INVISIBLE", None) };
+        let sharded_shape = TableShape { is_sharded: true, ..our_shape };
+        assert_eq!(table_shape(&[sharded, id(Some(&ours)), doc(), opaque(), id_key()]), Some(sharded_shape));
         assert_eq!(table_shape(&[seq(), doc()]), None);
         assert_eq!(table_shape(&[id(None), doc()]), None);
         assert_eq!(table_shape(&[id(plain), doc(), column("must", "int", "", "NOT NULL", None)]), None);

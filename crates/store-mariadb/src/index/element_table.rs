@@ -34,7 +34,10 @@ const TABLE_WAIT_SECONDS: u64 = 3;
 
 /// Returns whether an index may have an element table.
 pub(crate) fn is_suitable(index: &Index, table: &Table) -> bool {
-    let can_have = index.has_column_keys() && *index.kind() == IndexKind::Ordered && table.row_key == RowKey::Sequence;
+    let can_have = index.has_column_keys()
+        && *index.kind() == IndexKind::Ordered
+        && table.row_key == RowKey::Sequence
+        && !table.is_sharded;
     can_have && !index.fields().any(has_number)
 }
 

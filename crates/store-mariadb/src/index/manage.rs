@@ -94,6 +94,10 @@ impl CreateRequest {
         }
         let known = existing(&table);
         let indexes_before = known.len();
+        if table.is_sharded && index_rules::new_indexes(specs.clone(), &known).is_ok_and(|new| !new.is_empty()) {
+            let message = format!("indexes cannot be created on the sharded collection {namespace}");
+            return Err(Error::new(Code::CANNOT_CREATE_INDEX, message).into());
+        }
         let new = match index_rules::new_indexes(specs, &known) {
             Err(error) if error.code() == Code::INDEX_ALREADY_EXISTS && holds_documents(lease, &table).await? => {
                 return Err(index_rules::requested_twice(error).into());

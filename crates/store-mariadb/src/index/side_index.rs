@@ -38,7 +38,7 @@ const CONTENTION_PAUSE: Duration = Duration::from_millis(5);
 /// Returns whether an index may have a side table.
 pub(crate) fn is_suitable(index: &Index, table: &Table) -> bool {
     let known = index.side_index().is_some_and(|form| form.shape.kind != IndexKind::Hashed);
-    known && table.row_key == RowKey::Sequence
+    known && table.row_key == RowKey::Sequence && !table.is_sharded
 }
 
 /// Creates and fills the side tables of new indexes. If that fails for an index that is useful

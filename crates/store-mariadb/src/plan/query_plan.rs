@@ -7,6 +7,7 @@ use crate::plan::planner::{self, PlannedQuery};
 use crate::plan::planner_query::IndexOrder;
 use crate::plan::{MariaDbPlan, natural_order};
 use crate::read::prefetch::{self, OrderCheck};
+use crate::sharding::refused_in_transaction;
 use crate::store::MariaDbStore;
 use mariadb_client::Result;
 use std::sync::Arc;
@@ -17,6 +18,9 @@ impl MariaDbStore {
         let table = self.known_table(namespace).await?;
         if table.is_none() && self.is_view(namespace).await? {
             return Ok(Arc::new(MariaDbPlan::view(namespace)));
+        }
+        if self.inside.is_some() && table.as_ref().is_some_and(|table| table.is_sharded) {
+            return Err(refused_in_transaction(namespace).into());
         }
         let mut plan = self.plan_on(namespace, table, &query).await?;
         if self.inside.is_none() {

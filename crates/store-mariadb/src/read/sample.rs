@@ -24,7 +24,7 @@ pub(crate) async fn sample(store: &MariaDbStore, plan: &MariaDbPlan, size: usize
 async fn drawn(store: &MariaDbStore, plan: &MariaDbPlan, size: usize) -> Result<Option<Vec<DocBuf>>> {
     let (Access::Rows(rows), Some(table)) = (&plan.access, &plan.table) else { return Ok(None) };
     let is_everything = rows.is_everything() && rows.lookup.is_none() && store::Plan::facts(plan).exact;
-    if !is_everything || plan.tailable || table.row_key != RowKey::Sequence {
+    if !is_everything || plan.tailable || table.row_key != RowKey::Sequence || table.is_sharded {
         return Ok(None);
     }
     let mut lease = store.lease_documents(&plan.namespace).await?;

@@ -1,6 +1,7 @@
 //! Batches of writes within a transaction.
 
 use crate::index::side_index::claims_table;
+use crate::sharding::refused_in_transaction;
 use crate::store::MariaDbStore;
 use crate::transaction::conflicts;
 use crate::transaction::inside::Inside;
@@ -12,6 +13,9 @@ use store::{BatchOutcome, Statements, WriteBatch};
 pub(crate) async fn write(store: &MariaDbStore, inside: &Inside, batch: WriteBatch) -> error::Result<BatchOutcome> {
     let namespace = batch.namespace.clone();
     if let Some(table) = store.known_table(&namespace).await? {
+        if table.is_sharded {
+            return Err(refused_in_transaction(&namespace));
+        }
         if table.cap().is_some() {
             let deletes = matches!(batch.statements, Statements::Delete(_));
             let refused = Err(store::transaction::capped(&namespace, deletes));

@@ -27,7 +27,13 @@ pub(crate) fn concerns_statement(failure: &Failure) -> bool {
         Failure::Lost(_) | Failure::Full(_) | Failure::NoPrimary(_) => false,
         Failure::Other(error) if error.labels().contains(&TRANSIENT) => false,
         Failure::Other(error) => !WHOLE_BATCH.contains(&error.code()),
-        // An interruption, a missing privilege and a read-only server end the whole command.
-        Failure::Sql { .. } => !failure.is_interrupted() && !failure.is_access_denied() && !failure.is_not_writable(),
+        // An interruption, a missing privilege, a read-only server and a data server out of reach
+        // end the whole command.
+        Failure::Sql { .. } => {
+            !failure.is_interrupted()
+                && !failure.is_access_denied()
+                && !failure.is_not_writable()
+                && !failure.lacks_data_server()
+        }
     }
 }

@@ -95,6 +95,7 @@ impl Batch<'_> {
             && store.counts_by_one
             && store.inside.is_none()
             && self.table.row_key == RowKey::Sequence
+            && !self.table.is_sharded
             && self.table.cap().is_none()
             && !claims_table::are_needed(self.table)
             && parallel_insert::is_worthwhile(self.documents)
@@ -114,7 +115,8 @@ impl Batch<'_> {
                         || failure.is_contention()
                         || failure.is_missing_table()
                         || failure.is_access_denied()
-                        || failure.is_not_writable() =>
+                        || failure.is_not_writable()
+                        || failure.lacks_data_server() =>
                 {
                     return Err(failure);
                 }
@@ -200,17 +202,23 @@ impl Batch<'_> {
         let claims = claims_table::are_needed(self.table);
         while next < self.documents.len() {
             // Trimming a capped collection may free keys for the next document; claims are made one
-            // by one.
-            let cap = self.table.cap();
-            let until = (next + if cap.is_some() || claims { 1 } else { SINGLES }).min(self.documents.len());
-            connection.queue_query("SAVEPOINT selkie");
-            connection.finish().await?;
+            // by one. Spider, which stores sharded collections, has no savepoints.
+            let (cap, sharded) = (self.table.cap(), self.table.is_sharded);
+            let until = (next + if cap.is_some() || claims || sharded { 1 } else { SINGLES }).min(self.documents.len());
+            if !sharded {
+                connection.queue_query("SAVEPOINT selkie");
+                connection.finish().await?;
+            }
             let mut outcomes_of_some = self.singles(connection, next..until).await?;
             if claims && let [outcome @ Ok(_)] = outcomes_of_some.as_mut_slice() {
                 *outcome = self.claim(connection, next, settled).await?;
             }
             let refused = outcomes_of_some.iter().position(Result::is_err);
             match refused {
+                Some(_) if self.ordered && sharded => {
+                    outcomes.extend(outcomes_of_some);
+                    return Ok(outcomes);
+                }
                 Some(position) if self.ordered => {
                     // Documents after the refused one must not be inserted.
                     connection.queue_query("ROLLBACK TO SAVEPOINT selkie");

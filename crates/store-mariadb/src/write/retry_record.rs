@@ -36,6 +36,8 @@ pub(crate) const LOAD: &str = "SELECT txn_number, outcome FROM selkie.retryable_
 /// The outcomes of a batch so far, and whether they are being recorded.
 pub(super) struct BatchRecord {
     key: Option<RetryKey>,
+    /// The outcomes are recorded after the batch, not in the transactions of its writes.
+    apart: bool,
     outcomes: Vec<Outcome>,
     /// Number of outcomes in the recorded row.
     recorded: usize,
@@ -64,6 +66,7 @@ impl BatchRecord {
         };
         BatchRecord {
             key,
+            apart: false,
             outcomes: Vec::new(),
             recorded: 0,
             retried: false,
@@ -73,8 +76,33 @@ impl BatchRecord {
         }
     }
 
+    /// Returns whether outcomes are recorded in the transactions of the writes.
     pub fn is_recording(&self) -> bool {
-        self.key.is_some()
+        self.key.is_some() && !self.apart
+    }
+
+    /// Begins a batch on a sharded collection, whose servers do not commit atomically: a record
+    /// that is committed with a write could outlive it, and the write that was acknowledged to a
+    /// driver's second attempt would be lost. So the outcomes are recorded after the batch, and a
+    /// second attempt after a crash in between is a second write. Adopts the outcomes of an earlier
+    /// attempt.
+    pub async fn begin_apart(&mut self, connection: &mut Connection) -> Result<()> {
+        self.adopt(connection).await?;
+        self.apart = true;
+        Ok(())
+    }
+
+    /// Records the outcomes of a batch that was begun with [`BatchRecord::begin_apart`].
+    pub async fn end_apart(&mut self, connection: &mut Connection) -> Result<()> {
+        if !self.apart || self.outcomes.len() == self.recorded {
+            return Ok(());
+        }
+        if self.queue_record(connection, &[]) {
+            let answer = connection.finish().await.map(|ok| ok.affected_rows);
+            // If another attempt was first, its record stays.
+            self.is_recorded(answer)?;
+        }
+        Ok(())
     }
 
     /// Returns the number of finished statements, which is the index of the next one.
@@ -102,7 +130,7 @@ impl BatchRecord {
     /// Queues the statement that records the outcomes so far and `next`, inside the write's
     /// transaction. Returns false, and queues nothing, if the batch is not retryable.
     pub fn queue_record(&self, connection: &mut Connection, next: &[Outcome]) -> bool {
-        let Some(key) = &self.key else { return false };
+        let Some(key) = self.key.as_ref().filter(|_| !self.apart || next.is_empty()) else { return false };
         let count = (self.outcomes.len() + next.len()) as u64;
         let outcomes = FORMAT.encode(self.outcomes.iter().chain(next));
         let (session, number) = (Param::Bytes(&key.session), Param::Signed(key.txn_number));

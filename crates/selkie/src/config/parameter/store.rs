@@ -156,6 +156,17 @@ pub const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         section: "store",
+        name: "shards",
+        flag: None,
+        kind: "list of servers",
+        default: "# none: collections are not sharded",
+        example: "[\"data1\", \"data2\"]",
+        about: "The servers over which `shardCollection` distributes collections: names that `CREATE SERVER` has \
+                defined in the server of `mariadb`, which must have the storage engine Spider.",
+        read: read!(shards, |raw| names(raw, "servers")),
+    },
+    Parameter {
+        section: "store",
         name: "gateway-name",
         flag: Some("--gateway-name"),
         kind: "text",

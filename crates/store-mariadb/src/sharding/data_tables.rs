@@ -1,0 +1,50 @@
+//! Statements on the data servers, which the head sends: it has the accounts.
+
+use crate::sharding::definition::{self, DATA_SCHEMA};
+use crate::sharding::layout::Layout;
+use mariadb_client::{Connection, Result, quote};
+use mariadb_wire::Param;
+
+/// Executes a statement on a data server.
+pub(crate) async fn execute(connection: &mut Connection, server: &str, sql: &str) -> Result<()> {
+    // The current schema there is one that exists before any table.
+    let server = format!("srv \"{server}\", database \"information_schema\"");
+    let params = [Param::Text(sql.as_bytes()), Param::Text(server.as_bytes())];
+    // DO would make a warning of an error.
+    connection.queue_execute(&"SELECT spider_direct_sql(?, '', ?)".into(), &params);
+    connection.finish().await.map(drop)
+}
+
+/// Executes a statement on each data server of a collection, until one fails.
+pub(crate) async fn execute_on_all(connection: &mut Connection, layout: &Layout, sql: &str) -> Result<()> {
+    for server in &layout.shards {
+        execute(connection, server, sql).await?;
+    }
+    Ok(())
+}
+
+/// Creates the tables on the data servers.
+pub(crate) async fn create(connection: &mut Connection, layout: &Layout) -> Result<()> {
+    let schema = format!("CREATE SCHEMA IF NOT EXISTS {}", quote(DATA_SCHEMA));
+    execute_on_all(connection, layout, &schema).await?;
+    execute_on_all(connection, layout, &definition::data_table(layout)).await
+}
+
+/// Fails unless all data servers answer.
+pub(crate) async fn reach_all(connection: &mut Connection, layout: &Layout) -> Result<()> {
+    execute_on_all(connection, layout, "DO 1").await
+}
+
+/// Drops the tables on the data servers, which no table of the head uses any more. One that cannot
+/// be dropped stays, and is logged.
+pub(crate) async fn drop_all(connection: &mut Connection, layout: &Layout) -> Result<()> {
+    let sql = format!("DROP TABLE IF EXISTS {}", definition::quoted_data_table(layout));
+    for server in &layout.shards {
+        match execute(connection, server, &sql).await {
+            Err(failure) if failure.is_lost() => return Err(failure),
+            Err(failure) => tracing::warn!(server, sql, %failure, "a table of a dropped collection remains"),
+            Ok(()) => {}
+        }
+    }
+    Ok(())
+}
