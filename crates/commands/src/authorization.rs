@@ -22,6 +22,7 @@ pub mod operations;
 pub mod oplog;
 pub mod pipelines;
 pub mod requirement;
+pub mod sharding;
 #[cfg(test)]
 mod tests;
 pub mod users;

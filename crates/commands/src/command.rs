@@ -22,4 +22,5 @@ pub mod crud;
 pub mod indexes;
 pub mod refused;
 pub mod sessions;
+pub mod sharding;
 pub mod users;

@@ -12,13 +12,13 @@ pub mod spec;
 #[cfg(test)]
 mod tests;
 
-use crate::command::{admin, aggregate, catalog, crud, indexes, refused, sessions, users};
+use crate::command::{admin, aggregate, catalog, crud, indexes, refused, sessions, sharding, users};
 use lookup::CommandTable;
 use spec::Spec;
 use std::sync::LazyLock;
 
 /// The tables of all folders, each sorted by name.
-const TABLES: [&[Spec]; 8] = [
+const TABLES: [&[Spec]; 9] = [
     crud::COMMANDS,
     aggregate::COMMANDS,
     catalog::COMMANDS,
@@ -26,6 +26,7 @@ const TABLES: [&[Spec]; 8] = [
     sessions::COMMANDS,
     users::COMMANDS,
     admin::COMMANDS,
+    sharding::COMMANDS,
     refused::COMMANDS,
 ];
 

@@ -19,7 +19,8 @@ const REFUSED_BEFORE: &[&str] = &[
 ];
 
 /// Commands that a `mongod` does not have.
-const UNKNOWN_TO_MONGOD: &[&str] = &["listShards", "selkieCache", "selkieMonitor", "selkieServer"];
+const UNKNOWN_TO_MONGOD: &[&str] =
+    &["enableSharding", "listShards", "selkieCache", "selkieMonitor", "selkieServer", "shardCollection"];
 
 /// Messages of code 13 from other places.
 const DURING_EXECUTION: &[&str] = &["Insufficient", "Unauthorized", "Not authorized to impersonate"];

@@ -197,10 +197,10 @@ pub const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "getShardMap",
-        handler: immediate!(probes::shard_map),
+        handler: waiting!(probes::shard_map),
         authorization: on_cluster(Action::GetShardMap),
         admin_database_only: true,
-        help: "Refused: there are no shards.",
+        help: "The addresses of the shards.",
         ..SERVER
     },
     Spec {
@@ -245,10 +245,10 @@ pub const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "listShards",
-        handler: immediate!(probes::shards),
+        handler: waiting!(probes::shards),
         authorization: on_cluster(Action::ListShards),
         admin_database_only: true,
-        help: "The shards behind a router: this server.",
+        help: "The shards behind a router: this server, if collections cannot be sharded.",
         ..SERVER
     },
     Spec {

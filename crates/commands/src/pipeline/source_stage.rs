@@ -9,7 +9,7 @@ use crate::call::Call;
 use crate::command::admin::current_op;
 use crate::command::indexes::plan_cache;
 use crate::command::sessions::logical_sessions::{self, ListedSessions};
-use crate::pipeline::shard_list;
+use crate::pipeline::config_lists;
 use crate::reply::{append_session, in_executor};
 use aggregate::joins::documents_of;
 use document::{ArrayWriter, Doc, DocBuf, Value};
@@ -84,8 +84,8 @@ pub async fn documents(
         }
     }
     let stage = pipeline.values().next().and_then(Value::as_document).and_then(Doc::first);
-    if shard_list::is_list(call, namespace) && !stage.is_some_and(|stage| is_first_stage(stage.key())) {
-        return Ok(Some((shard_list::list().into(), pipeline.to_owned())));
+    if config_lists::is_list(call, namespace) && !stage.is_some_and(|stage| is_first_stage(stage.key())) {
+        return Ok(Some((config_lists::list(call, namespace).await?.into(), pipeline.to_owned())));
     }
     let Some(stage) = stage else { return Ok(None) };
     let sessions = match stage.key() {

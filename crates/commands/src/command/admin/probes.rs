@@ -3,7 +3,7 @@
 use crate::arguments::{is_absent, wrong_types};
 use crate::call::{Call, Disposition};
 use crate::envelope::WriteConcern;
-use crate::pipeline::shard_list;
+use crate::pipeline::config_lists;
 use crate::table::fields;
 use document::{Doc, DocWriter, Value};
 use error::{Code, Error, Result};
@@ -189,11 +189,13 @@ pub fn is_router(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Lists the one shard behind this router.
-pub fn shards(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+/// Lists the shards behind this router.
+pub async fn shards(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
     require_router(call)?;
-    shard_list::write(&mut reply.array("shards").document());
-    Ok(())
+    let shards = config_lists::shards(call).await?;
+    let mut array = reply.array("shards");
+    shards.iter().for_each(|shard| array.push(Value::Document(shard.as_doc())));
+    Ok(Disposition::Reply)
 }
 
 fn require_router(call: &Call<'_>) -> Result<()> {
@@ -203,8 +205,19 @@ fn require_router(call: &Call<'_>) -> Result<()> {
     }
 }
 
-pub fn shard_map(_call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
-    Err(Error::new(Code::SHARDING_STATE_NOT_INITIALIZED, "Sharding is not enabled"))
+/// Lists the addresses of the shards. Fails with 203 if there are none.
+pub async fn shard_map(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
+    let Some(sharding) = call.worker.store.sharding() else {
+        return Err(Error::new(Code::SHARDING_STATE_NOT_INITIALIZED, "Sharding is not enabled"));
+    };
+    let shards = sharding.shards().await?;
+    {
+        let mut map = reply.document("map");
+        shards.iter().for_each(|shard| map.append(&shard.name, shard.address.as_str()));
+    }
+    let mut hosts = reply.document("hosts");
+    shards.iter().for_each(|shard| hosts.append(&shard.address, shard.name.as_str()));
+    Ok(Disposition::Reply)
 }
 
 /// Reports that there are no connections to other servers.

@@ -5,8 +5,8 @@
 use crate::arguments::count::Arguments;
 use crate::arguments::options;
 use crate::call::{Call, Disposition};
+use crate::pipeline::config_lists;
 use crate::pipeline::over_views;
-use crate::pipeline::shard_list;
 use crate::read::index_filters;
 use crate::read::table_scan;
 use crate::read::{Visit, for_each};
@@ -37,8 +37,8 @@ pub async fn count(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Dis
         parsed => parsed?,
     };
     call.worker.statistics().operations_command.add(1);
-    if shard_list::is_list(call, &namespace) {
-        append_count("n", shard_list::count(call, &namespace, &arguments).await?, reply);
+    if config_lists::is_list(call, &namespace) {
+        append_count("n", config_lists::count(call, &namespace, &arguments).await?, reply);
         return Ok(Disposition::Reply);
     }
     call.dependencies.depend_on(|| Dependencies::matching(namespace.clone(), predicate.clone(), Aspect::Count));

@@ -7,8 +7,8 @@ use crate::arguments::namespace_to_read;
 use crate::arguments::options;
 use crate::call::{Call, Disposition};
 use crate::document_cache;
+use crate::pipeline::config_lists;
 use crate::pipeline::over_views;
-use crate::pipeline::shard_list;
 use crate::read::index_bounds;
 use crate::read::index_filters;
 use crate::read::open_cursor::{FIRST_BATCH_DOCUMENTS, estimated_size, open_cursor, register_cursor};
@@ -65,8 +65,8 @@ pub async fn find(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disp
         }
     };
     let view = reader.is_view();
-    if shard_list::is_list(call, &namespace) {
-        reader = shard_list::open_find(call, &namespace, &arguments).await?;
+    if config_lists::is_list(call, &namespace) {
+        reader = config_lists::open_find(call, &namespace, &arguments).await?;
     }
     if view {
         call.dependencies.refuse(NotCached::NotACollection);
