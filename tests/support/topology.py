@@ -1,4 +1,4 @@
-"""MariaDB servers that replicate: a primary with replicas, and a node of a Galera cluster."""
+"""MariaDB servers that belong together: a primary with replicas, Galera, Spider."""
 
 import contextlib
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pymysql
 
-from .mariadb import MariadbServer
+from .mariadb import PLUGINS, MariadbServer
 from .process import free_port
 from .selkie import REPOSITORY
 
@@ -212,3 +212,34 @@ class GaleraCluster(Topology):
     @staticmethod
     def size(node: GaleraNode) -> str:
         return dict(node.sql("SHOW GLOBAL STATUS LIKE 'wsrep_cluster_size'"))["wsrep_cluster_size"]
+
+
+def spider_plugin() -> Path | None:
+    """Returns the path of Spider's plugin; tests/tools/setup unpacks it."""
+    folders = [Path(PLUGINS)] if PLUGINS else [Path("/usr/lib/mysql/plugin"), Path("/usr/lib64/mysql/plugin")]
+    return next((path for folder in folders if (path := folder / "ha_spider.so").exists()), None)
+
+
+class SpiderHead(Topology):
+    """A head with the storage engine Spider, and data servers that it knows as data1, data2 …"""
+
+    def __init__(self, folder: Path, data_servers: int = 2):
+        common = (*SMALL, "--log-bin=binlog", "--binlog-format=ROW")
+        spider = (
+            "--plugin-load-add=ha_spider.so", "--plugin-maturity=gamma",
+            # A data server that was stopped is known to be out of reach at once.
+            "--loose-spider-connect-retry-count=0",
+        )
+        first = MariadbServer(folder / "data1", (*common, "--server-id=1"))
+        others = range(2, data_servers + 1)
+        self.data = [first, *(Copy(folder / f"data{number}", (*common, f"--server-id={number}"), first) for number in others)]
+        self.head = Copy(folder / "head", (*common, *spider, "--server-id=100"), first)
+        self.servers = [self.head, *self.data]
+        self.start_all()
+        for number, server in enumerate(self.data, 1):
+            server.sql("CREATE USER spider@'%' IDENTIFIED BY 'it is secret'")
+            server.sql("GRANT ALL ON selkie_shards.* TO spider@'%'")
+            self.head.sql(
+                f"CREATE SERVER data{number} FOREIGN DATA WRAPPER mysql OPTIONS (HOST '127.0.0.1', PORT {server.port}, "
+                "USER 'spider', PASSWORD 'it is secret')"
+            )
