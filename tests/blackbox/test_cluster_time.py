@@ -117,14 +117,6 @@ def test_a_read_after_a_time_without_writes(own_server):
     assert client.find_after(future, **gossip(future))["operationTime"] >= future
 
 
-def test_snapshots_are_refused(own_server):
-    client = Client(own_server("--topology", "replica-set").port)
-    operation_time = client.run(INSERT)["operationTime"]
-    assert code_of(client.run({"find": "c", "readConcern": {"level": "snapshot"}})) == 246
-    at = {"level": "snapshot", "atClusterTime": operation_time}
-    assert code_of(client.run({"find": "c", "readConcern": at})) == 239
-
-
 @pytest.mark.parametrize("topology", ["router", "replica-set"])
 def test_causal_sessions(own_server, topology, database_name):
     server = own_server("--topology", topology)

@@ -12,6 +12,7 @@ use mongo_wire::Request;
 use query::Context;
 use server::document_cache::CachedReply;
 use server::operation::OperationContext;
+use server::snapshots::KeptSnapshot;
 use server::{ClientSession, Worker, clock};
 use std::sync::Arc;
 use std::time::Duration;
@@ -65,6 +66,8 @@ pub struct Call<'a> {
     /// The preference of a read that may be executed on another server than the primary. Decided
     /// once: a reply of another server must not be cached because there was a primary before.
     pub reads_elsewhere: Option<Arc<ReadPreference>>,
+    /// The snapshot that it reads outside of a transaction.
+    pub snapshot: Option<Arc<KeptSnapshot>>,
 }
 
 impl<'a> Call<'a> {
@@ -97,6 +100,7 @@ impl<'a> Call<'a> {
             delayed: Duration::ZERO,
             by_view: false,
             reads_elsewhere: None,
+            snapshot: None,
         }
     }
 
@@ -115,6 +119,13 @@ impl<'a> Call<'a> {
     /// Returns whether the store must not answer from its own caches.
     pub fn bypasses_row_cache(&self) -> bool {
         !self.session.cache_policy.get().rows || self.envelope.is_linearizable()
+    }
+
+    /// Appends the time of the snapshot that the command has read, if it has read one.
+    pub fn append_snapshot_time(&self, reply: &mut DocWriter<'_>) {
+        if let Some(snapshot) = &self.snapshot {
+            reply.append("atClusterTime", snapshot.time.value());
+        }
     }
 
     /// Parses the command's own fields and drops the result. Fails with their first error.

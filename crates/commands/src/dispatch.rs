@@ -7,6 +7,7 @@ pub mod immediate;
 mod outcome;
 mod prepare;
 mod reply_times;
+mod snapshot;
 mod transaction;
 mod usage;
 
@@ -240,6 +241,10 @@ async fn execute(
     if call.envelope.in_transaction {
         // Boxed because it would enlarge the future of every command.
         return Box::pin(transaction::run(&mut call, &within, body, reply)).await;
+    }
+    if let Some(read) = snapshot::read_by(&call) {
+        // Boxed because it would enlarge the future of every command.
+        return Box::pin(snapshot::run(&mut call, &within, read, body, reply)).await;
     }
     if let (Some(id), Some(number)) = (call.envelope.session, call.envelope.txn_number)
         && worker.server.transactions.are_used()

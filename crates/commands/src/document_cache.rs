@@ -152,6 +152,7 @@ fn is_cacheable(call: &Call<'_>) -> bool {
         && !call.envelope.in_transaction
         && matches!(call.request.kind, RequestKind::Msg { .. })
         && !call.envelope.is_linearizable()
+        && call.envelope.snapshot_time().is_none()
         && call.reads_elsewhere.is_none()
 }
 

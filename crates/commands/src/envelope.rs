@@ -29,7 +29,7 @@ mod write_concern;
 
 pub use client_metadata::check_client;
 pub use cluster_time::read_cluster_time;
-pub use read_concern::{check_read_concern, refuse_level, wait_for_read_concern, wait_for_time};
+pub use read_concern::{SnapshotTime, check_read_concern, refuse_level, wait_for_read_concern, wait_for_time};
 use read_preference::{check_read_preference, preference_of};
 pub use write_concern::{WriteConcern, write_unsatisfied};
 
@@ -142,6 +142,11 @@ impl<'a> Envelope<'a> {
     pub fn is_linearizable(&self) -> bool {
         let concern = self.read_concern.and_then(|concern| concern.value().as_document());
         concern.is_some_and(|concern| concern.get("level") == Some(Value::String("linearizable")))
+    }
+
+    /// Returns the snapshot that the command reads outside of a transaction, if it demands one.
+    pub fn snapshot_time(&self) -> Option<SnapshotTime> {
+        self.read_concern.filter(|_| !self.in_transaction).and_then(SnapshotTime::of)
     }
 
     /// Reads the fields behind the command's name. In place, because an envelope is large. `user`:

@@ -10,6 +10,7 @@ mod quota;
 pub use quota::{Charge, CursorLimits, QuotaHolder};
 
 use crate::logical_session::LogicalSessionId;
+use crate::snapshots::KeptSnapshot;
 use auth::{Action, Privilege, Privileges, Resource, UserName};
 use document::Doc;
 use error::{Code, Error, Result};
@@ -30,6 +31,8 @@ pub struct CursorOwner {
     pub session: Option<LogicalSessionId>,
     /// The number of the session's transaction in which it was opened.
     pub transaction: Option<i64>,
+    /// The snapshot that it reads outside of a transaction.
+    pub snapshot: Option<Arc<KeptSnapshot>>,
     /// The user that was logged in.
     pub user: Option<UserName>,
     /// What the command that opened the cursor required.

@@ -41,6 +41,7 @@ pub mod redaction;
 pub mod server;
 pub mod session_state;
 pub mod settings;
+pub mod snapshots;
 pub mod sql_statistics;
 pub mod statistics;
 pub mod tls;

@@ -13,6 +13,7 @@ use crate::logical_session::{LogicalSessionId, LogicalSessions};
 use crate::login_statistics::LoginStatistics;
 use crate::profiling::Profiling;
 use crate::settings::{Parameters, Settings};
+use crate::snapshots::Snapshots;
 use crate::sql_statistics::SqlStatistics;
 use crate::statistics::Statistics;
 use crate::transactions::Transactions;
@@ -39,6 +40,7 @@ pub struct Server {
     pub sql_cache: Option<CacheStatistics>,
     pub cursors: CursorRegistry,
     pub transactions: Transactions,
+    pub snapshots: Snapshots,
     /// When the process began to serve.
     pub started: Instant,
     pub started_ms: i64,
@@ -90,6 +92,7 @@ impl Server {
             sql_cache: caches.sql,
             cursors,
             transactions: Transactions::default(),
+            snapshots: Snapshots::default(),
             started: Instant::now(),
             started_ms: clock::now_ms(),
             process_id: ObjectId::from_parts(clock::now_seconds(), rand::random(), rand::random()),
@@ -249,8 +252,9 @@ impl Server {
         self.cursors.kill_where(|owner| owner.transaction == Some(number) && owner.session == Some(*id));
     }
 
-    /// Aborts the transactions that have exceeded their life time.
+    /// Aborts the transactions that have exceeded their life time, and releases old snapshots.
     pub fn expire_transactions(&self, now_ms: i64) {
+        self.snapshots.expire(now_ms);
         for (id, number) in self.transactions.expire(now_ms) {
             tracing::debug!(session = %id, number, "a transaction has exceeded its life time and was aborted");
             self.kill_transaction_cursors(&id, number);

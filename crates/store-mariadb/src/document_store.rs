@@ -21,8 +21,8 @@ use std::time::Duration;
 use store::{
     AccountChange, BatchOutcome, ChangeFeed, ChangeObserver, Changes, CollectionInfo, CollectionStats,
     CreateIndexesOutcome, DatabaseInfo, DatabaseStats, DocumentStore, IndexSelection, IndexSpec, Namespace, Plan,
-    Position, Progress, Query, ReadPreference, RecordedWrite, ScanEnd, Sharding, Sink, SizeEstimate, Transaction,
-    TransactionKey, Validation, WriteBatch, rules,
+    Position, Progress, Query, ReadPreference, RecordedWrite, ScanEnd, Sharding, Sink, SizeEstimate, SnapshotLimits,
+    Transaction, TransactionKey, Validation, WriteBatch, rules,
 };
 
 /// How often a tailable cursor polls for documents.
@@ -38,6 +38,7 @@ impl MariaDbStore {
         if self.inside.is_some() {
             return Err(definitions::refused().into());
         }
+        self.transactions.release_snapshots(namespaces);
         let note = |changes: &mut Changes, _: &dyn ChangeObserver| {
             namespaces.iter().for_each(|name| changes.add_unspecified(name))
         };
@@ -50,6 +51,7 @@ impl MariaDbStore {
         if self.inside.is_some() {
             return Err(definitions::refused().into());
         }
+        self.transactions.release_snapshots(&[namespace]);
         let outcome = work.await;
         drop(self.change_observer.begin_unspecified_write(namespace));
         outcome
@@ -182,6 +184,18 @@ impl DocumentStore for MariaDbStore {
 
     fn begin_transaction(&self) -> LocalBoxFuture<'_, error::Result<Arc<dyn Transaction>>> {
         Box::pin(transaction::begin(self))
+    }
+
+    fn take_snapshot(&self) -> LocalBoxFuture<'_, error::Result<Arc<dyn Transaction>>> {
+        Box::pin(async move {
+            let snapshot = transaction::begin(self).await?;
+            self.transactions.add_snapshot(&snapshot);
+            Ok(snapshot)
+        })
+    }
+
+    fn snapshot_limits(&self) -> SnapshotLimits {
+        self.transactions.snapshot_limits()
     }
 
     fn in_transaction(&self, transaction: &Arc<dyn Transaction>) -> error::Result<Rc<dyn DocumentStore>> {

@@ -28,7 +28,7 @@ pub use shadows::Shadows;
 use std::any::Any;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use store::Transaction;
+use store::{SnapshotTimes, Transaction};
 
 /// The limit of idle connections for transactions.
 const IDLE_MAX: usize = 16;
@@ -38,6 +38,7 @@ pub struct SqliteTransaction {
     pub ending: Arc<Ending>,
     /// `None` while a statement uses it, and once the transaction is over.
     snapshot: Mutex<Option<Snapshot>>,
+    times: Option<SnapshotTimes>,
 }
 
 /// The state of a transaction between two statements.
@@ -56,8 +57,8 @@ pub struct Pinned {
 }
 
 impl SqliteTransaction {
-    pub fn new(snapshot: Snapshot, ending: Arc<Ending>) -> SqliteTransaction {
-        SqliteTransaction { ending, snapshot: Mutex::new(Some(snapshot)) }
+    pub fn new(snapshot: Snapshot, ending: Arc<Ending>, times: Option<SnapshotTimes>) -> SqliteTransaction {
+        SqliteTransaction { ending, snapshot: Mutex::new(Some(snapshot)), times }
     }
 
     /// Takes the state for a statement. Fails with 251 if the transaction is over.
@@ -83,6 +84,10 @@ impl SqliteTransaction {
 impl Transaction for SqliteTransaction {
     fn as_any(&self) -> &dyn Any {
         self
+    }
+
+    fn snapshot_times(&self) -> Option<SnapshotTimes> {
+        self.times
     }
 
     fn abort(&self) {

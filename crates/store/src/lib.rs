@@ -62,7 +62,7 @@ pub use read::{
 pub use read_preference::{ReadMode, ReadPreference};
 pub use rules::{Cap, Rules};
 pub use sharding::{Shard, ShardedCollection, Sharding};
-pub use transaction::{RecordedWrite, Transaction, TransactionKey};
+pub use transaction::{RecordedWrite, SnapshotLimits, SnapshotTimes, Transaction, TransactionKey};
 pub use validator::Validator;
 pub use write::{
     AccessStats, BatchOutcome, DeleteStatement, RetryKey, ReturnImage, StatementOutcome, Statements, UpdateStatement,
@@ -223,6 +223,16 @@ pub trait DocumentStore {
     /// transactions.
     fn begin_transaction(&self) -> LocalBoxFuture<'_, Result<Arc<dyn Transaction>>> {
         Box::pin(std::future::ready(Err(transaction::unsupported())))
+    }
+
+    /// Takes a snapshot for reads outside of transactions: a transaction that is never committed. A
+    /// store may release it early.
+    fn take_snapshot(&self) -> LocalBoxFuture<'_, Result<Arc<dyn Transaction>>> {
+        self.begin_transaction()
+    }
+
+    fn snapshot_limits(&self) -> SnapshotLimits {
+        SnapshotLimits { count: 100, delays_definitions: false }
     }
 
     /// Returns a store for the next statement of a transaction: its calls read the transaction's

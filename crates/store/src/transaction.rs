@@ -4,7 +4,7 @@
 //! [`crate::DocumentStore::in_transaction`] returns a store whose reads and writes belong to it. So
 //! a command does not know whether it is part of a transaction.
 
-use crate::{Namespace, RetryKey};
+use crate::{FeedPosition, Namespace, RetryKey};
 use document::{DocBuf, Value};
 use error::{Code, Error};
 use std::any::Any;
@@ -45,10 +45,39 @@ pub const TRANSIENT: &str = "TransientTransactionError";
 pub trait Transaction: Any + Send + Sync {
     fn as_any(&self) -> &dyn Any;
 
+    /// Returns the times at which its snapshot is the state of the store. `None`: they are unknown.
+    fn snapshot_times(&self) -> Option<SnapshotTimes> {
+        None
+    }
+
     /// Discards the writes and releases the snapshot. The statement that runs fails, if there is
     /// one. Without an effect on a transaction that has ended or is being committed. Dropping a
     /// transaction aborts it as well.
     fn abort(&self);
+}
+
+/// The limits of snapshots for reads outside of transactions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SnapshotLimits {
+    /// How many may be kept.
+    pub count: usize,
+    /// Whether other processes that change the definition of a collection wait for them.
+    pub delays_definitions: bool,
+}
+
+/// Times in the change feed at which a snapshot is the state of the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SnapshotTimes {
+    /// The last change that the snapshot contains.
+    pub first: FeedPosition,
+    /// All changes that it does not contain are later than this.
+    pub last: FeedPosition,
+}
+
+impl SnapshotTimes {
+    pub fn contain(&self, time: FeedPosition) -> bool {
+        (self.first..=self.last).contains(&time)
+    }
 }
 
 /// The last transaction or retryable write of a session whose outcome a store has recorded.

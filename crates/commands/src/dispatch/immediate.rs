@@ -116,7 +116,8 @@ fn run_without_times(
     let mut answer = |handler: &dyn Fn(&mut Call<'_>, &mut DocWriter<'_>) -> Result<bool>| {
         let mut call = new_call();
         prepare::begin(&mut call, body)?;
-        if call.envelope.in_transaction || call.reads_elsewhere.is_some() {
+        let reads_snapshot = call.envelope.snapshot_time().is_some();
+        if call.envelope.in_transaction || reads_snapshot || call.reads_elsewhere.is_some() {
             return Ok(false);
         }
         if let Some(cache) = cache {

@@ -27,8 +27,14 @@ pub(super) type WorkerSlot = OnceCell<Box<Within>>;
 /// The worker of a statement, whose store reads and writes within the transaction.
 pub(super) struct Within {
     /// Dropped before the turn, so that the next statement finds the transaction unused.
-    worker: Worker,
+    pub(super) worker: Worker,
     _turn: OwnedMutexGuard<()>,
+}
+
+impl Within {
+    pub(super) fn new(worker: Worker, turn: OwnedMutexGuard<()>) -> Box<Within> {
+        Box::new(Within { worker, _turn: turn })
+    }
 }
 
 /// Executes a statement of a transaction, or its end. `slot`: where its worker is stored.
@@ -86,7 +92,7 @@ pub(super) async fn run<'a>(
     let start = reply.len();
     let transaction = registry.handle(&id, number).map_err(ended)?;
     let store = worker.store.in_transaction(&transaction).map_err(ended)?;
-    call.worker = &slot.get_or_init(|| Box::new(Within { worker: worker.with_store(store), _turn: turn })).worker;
+    call.worker = &slot.get_or_init(|| Within::new(worker.with_store(store), turn)).worker;
     let executed = match transactions::check_operation(call) {
         Ok(()) => handle(call, body, reply).await,
         Err(error) => Err(error),

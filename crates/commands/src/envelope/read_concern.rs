@@ -21,10 +21,7 @@ pub fn check_read_concern(element: Element<'_>, spec: &Spec, topology: &Topology
         return Err(Error::failed_to_parse("readConcern field should be an object"));
     };
     let after = AfterTime::read(concern)?;
-    if concern.get("atClusterTime").is_some() && concern.get("level") != Some(Value::String("snapshot")) {
-        let message = "atClusterTime field can be set only if level is equal to snapshot";
-        return Err(Error::new(Code::INVALID_OPTIONS, message));
-    }
+    check_snapshot_time(concern)?;
     for field in concern.elements() {
         match (field.key(), field.value()) {
             ("level", Value::String("local")) => {}
@@ -99,26 +96,49 @@ pub fn wait_for_time(element: Element<'_>, clock: &ClusterClock) -> Result<()> {
     Ok(())
 }
 
-/// Waits for the time that a read concern names ([`wait_for_time`]). Fails with 246 or 239 for
-/// snapshots, which cursors do not hold.
+/// Waits for the time that a read concern names ([`wait_for_time`]). Fails with 72 if the clock has
+/// not reached the time of a snapshot.
 pub fn wait_for_read_concern(element: Element<'_>, clock: &ClusterClock) -> Result<()> {
     wait_for_time(element, clock)?;
-    let concern = element.value().as_document().unwrap_or(Doc::EMPTY);
-    if concern.get("level") != Some(Value::String("snapshot")) {
-        return Ok(());
-    }
-    match time_in(concern, "atClusterTime") {
-        None => {
-            let message = "Snapshots are supported in transactions only; use another read concern";
-            Err(Error::new(Code::SNAPSHOT_UNAVAILABLE, message))
-        }
-        Some(time) if time == ClusterTime::default() => {
+    match SnapshotTime::of(element) {
+        Some(SnapshotTime::At(time)) if time == ClusterTime::default() => {
             Err(Error::new(Code::INVALID_OPTIONS, "atClusterTime cannot be a null timestamp"))
         }
-        Some(time) => {
-            clock.check_reached("atClusterTime", time)?;
-            let message = format!("Read timestamp {time} is older than the oldest available timestamp.");
-            Err(Error::new(Code::SNAPSHOT_TOO_OLD, message))
+        Some(SnapshotTime::At(time)) => clock.check_reached("atClusterTime", time),
+        _ => Ok(()),
+    }
+}
+
+/// The snapshot that a read concern demands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SnapshotTime {
+    Now,
+    /// `atClusterTime`
+    At(ClusterTime),
+}
+
+impl SnapshotTime {
+    /// Returns the snapshot that a read concern demands, if its level is `snapshot`.
+    pub fn of(concern: Element<'_>) -> Option<SnapshotTime> {
+        let concern = concern.value().as_document()?;
+        (concern.get("level")? == Value::String("snapshot"))
+            .then(|| time_in(concern, "atClusterTime").map_or(SnapshotTime::Now, SnapshotTime::At))
+    }
+}
+
+/// Fails with 14 if `atClusterTime` is no timestamp, and with 72 if the level is not `snapshot`.
+pub fn check_snapshot_time(concern: Doc<'_>) -> Result<()> {
+    match concern.get("atClusterTime") {
+        None => Ok(()),
+        Some(Value::Timestamp { .. }) if concern.get("level") == Some(Value::String("snapshot")) => Ok(()),
+        Some(Value::Timestamp { .. }) => {
+            let message = "atClusterTime field can be set only if level is equal to snapshot";
+            Err(Error::new(Code::INVALID_OPTIONS, message))
+        }
+        Some(value) => {
+            let found = value.kind().alias();
+            let message = format!("\"atClusterTime\" had the wrong type. Expected timestamp, found {found}");
+            Err(Error::type_mismatch(message))
         }
     }
 }

@@ -50,6 +50,7 @@ pub fn register_cursor(
         namespace: namespace.clone(),
         session,
         transaction: call.envelope.transaction(),
+        snapshot: call.snapshot.clone(),
         user: call.session.with_login(|login, _| login.map(|login| login.name.clone())),
         privileges: authorization::check::required_privileges(call),
         outlives_collection: reader.follows_changes(),

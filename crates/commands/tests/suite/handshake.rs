@@ -105,7 +105,7 @@ fn shared_fields_are_checked() {
             ),
             (
                 doc! { "find": "a", "readConcern": { "level": "snapshot" } },
-                error(246, "Snapshots are supported in transactions only; use another read concern"),
+                error(246, "Snapshots are not supported by this server"),
             ),
             (doc! { "find": "a", "maxTimeMS": -1 }, error(2, "-1 value for maxTimeMS is out of range")),
         ],

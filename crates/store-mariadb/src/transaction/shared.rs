@@ -1,17 +1,22 @@
 //! What the transactions of all workers share: the limit of their number, and idle connections.
 
+use super::state;
 use ahash::AHashMap;
 use error::{Code, Error, Result};
 use mariadb_client::DedicatedConnection;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use store::transaction::TRANSIENT;
+use store::{Namespace, SnapshotLimits, Transaction};
 use tokio::sync::watch;
 
 /// The default for transactions that may be open. Each has a connection, and MariaDB allows 151 by
 /// default.
 const OPEN_MAX: usize = 64;
+
+/// Snapshots are at most one in so many of the transactions that may be open.
+const SNAPSHOTS_PART: usize = 4;
 
 /// Idle connections kept, and for how long.
 const IDLE_MAX: usize = 16;
@@ -28,6 +33,8 @@ pub(crate) struct SharedTransactions {
     rollbacks: watch::Sender<usize>,
     /// Sessions with a commit whose outcome is unknown, and its number.
     pub in_doubt: Mutex<AHashMap<[u8; 16], i64>>,
+    /// Those that are snapshots of reads outside of transactions.
+    snapshots: Mutex<Vec<Weak<dyn Transaction>>>,
 }
 
 struct IdleConnection {
@@ -53,6 +60,7 @@ impl SharedTransactions {
             idle: Mutex::default(),
             rollbacks: watch::Sender::new(0),
             in_doubt: Mutex::default(),
+            snapshots: Mutex::default(),
         })
     }
 
@@ -64,6 +72,37 @@ impl SharedTransactions {
             return Err(Error::new(Code::LOCK_TIMEOUT, message).with_labels(&[TRANSIENT]));
         }
         Ok(slot)
+    }
+
+    /// Returns the limits of snapshots. They leave most connections to transactions.
+    pub fn snapshot_limits(&self) -> SnapshotLimits {
+        SnapshotLimits { count: self.open_max / SNAPSHOTS_PART, delays_definitions: true }
+    }
+
+    /// Notes that a transaction is a snapshot.
+    pub fn add_snapshot(&self, snapshot: &Arc<dyn Transaction>) {
+        let mut snapshots = self.snapshots.lock().unwrap_or_else(PoisonError::into_inner);
+        snapshots.retain(|snapshot| snapshot.strong_count() > 0);
+        snapshots.push(Arc::downgrade(snapshot));
+    }
+
+    /// Ends the snapshots that have read these collections, whose definitions MariaDB would not
+    /// change before. A namespace without a collection is a whole database.
+    pub fn release_snapshots(&self, namespaces: &[&Namespace]) {
+        let snapshots = self.snapshots.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for snapshot in snapshots.iter().filter_map(Weak::upgrade) {
+            let Ok(transaction) = state::of(&snapshot) else { continue };
+            let uses_any = transaction.uses().opened.iter().any(|opened| {
+                let is_in = |changed: &&Namespace| {
+                    changed.database == opened.database
+                        && (changed.collection.is_empty() || changed.collection == opened.collection)
+                };
+                namespaces.iter().any(is_in)
+            });
+            if uses_any {
+                snapshot.abort();
+            }
+        }
     }
 
     /// Returns an idle connection with the settings of transactions.

@@ -13,16 +13,20 @@ use document::DocBuf;
 use error::{Code, Error};
 use rusqlite::Connection;
 use std::sync::Arc;
-use store::Namespace;
 use store::change_feed::LoggedTransaction;
 use store::transaction::{TRANSIENT, TransactionKey, aborted, write_conflict};
+use store::{Namespace, SnapshotTimes};
+
+/// A connection that reads a snapshot, the snapshot's catalog, and its times.
+pub type PinnedSnapshot = (Connection, Arc<Catalog>, Option<SnapshotTimes>);
 
 impl Writer {
-    /// Begins to read on a connection. Returns it with the catalog of its snapshot.
+    /// Begins to read on a connection. Returns it with the catalog of its snapshot, and the times
+    /// of which it is the state.
     ///
     /// This runs between two commits. So the catalog is that of the snapshot, and no index lacks
     /// entries: deferred ones are applied before.
-    pub fn pin_snapshot(&mut self, connection: Connection) -> Attempt<(Connection, Arc<Catalog>)> {
+    pub fn pin_snapshot(&mut self, connection: Connection) -> Attempt<PinnedSnapshot> {
         self.apply_all_deferred_early()?;
         if !self.recovery.is_empty() {
             let message = "index entries are being recovered after a crash; transactions can begin soon";
@@ -31,7 +35,9 @@ impl Writer {
         execute(&connection, "BEGIN")?;
         // The first read takes the snapshot.
         connection.prepare_cached("SELECT id FROM collections LIMIT 1")?.exists([])?;
-        Ok((connection, self.catalog.clone()))
+        let log = self.shared.oplog.as_ref();
+        let times = log.map(|log| SnapshotTimes { first: log.latest(), last: log.last_used() });
+        Ok((connection, self.catalog.clone(), times))
     }
 
     /// Commits a transaction, with the record of its outcome. Fails with 251 if it was aborted, and

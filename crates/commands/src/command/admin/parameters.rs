@@ -100,6 +100,15 @@ const PARAMETERS: &[Parameter] = &[
         write: None,
     },
     Parameter {
+        name: "minSnapshotHistoryWindowInSeconds",
+        at_startup: true,
+        read: |server, name, reply| reply.append(name, server.snapshots.window_seconds() as i32),
+        write: Some(|server, field| {
+            server.snapshots.set_window_seconds(not_negative(field)?);
+            Ok(())
+        }),
+    },
+    Parameter {
         name: "notablescan",
         at_startup: true,
         read: |_, name, reply| reply.append(name, table_scan::are_forbidden()),
@@ -146,9 +155,17 @@ const PARAMETERS: &[Parameter] = &[
     },
 ];
 
-/// Reads a positive number of seconds as MongoDB does: fractions are truncated, and true is 1.
-/// `required`: the requirement in MongoDB's words.
+/// Reads a positive number of seconds. `required`: the requirement in MongoDB's words.
 fn positive(field: Element<'_>, required: &str) -> Result<i64> {
+    seconds(field, 1, required)
+}
+
+fn not_negative(field: Element<'_>) -> Result<i64> {
+    seconds(field, 0, "greater than or equal to 0")
+}
+
+/// Reads a number of seconds as MongoDB does: fractions are truncated, and true is 1.
+fn seconds(field: Element<'_>, min: i32, required: &str) -> Result<i64> {
     let name = field.key();
     let refuse = |reason: &str| Err(Error::bad_value(format!("Failed validating {name}: {reason}")));
     let number = match field.value() {
@@ -160,7 +177,7 @@ fn positive(field: Element<'_>, required: &str) -> Result<i64> {
     };
     match i32::try_from(number) {
         Err(_) => refuse("Out of bounds coercing to integral value"),
-        Ok(..=0) => {
+        Ok(seconds) if seconds < min => {
             let message = format!("Invalid value for parameter {name}: {number} is not {required}");
             Err(Error::bad_value(message))
         }

@@ -98,7 +98,8 @@ fn transactions(call: &Call<'_>, _: &Statistics, writer: &mut DocWriter<'_>) {
     writer.append("totalStarted", counts.started as i64);
     writer.append("totalCommitted", counts.committed as i64);
     writer.append("totalAborted", counts.aborted as i64);
-    writer.append("oldestSnapshotMillis", counts.oldest_ms);
+    let (_, oldest_kept_ms) = call.worker.server.snapshots.counts(call.steady_ms);
+    writer.append("oldestSnapshotMillis", counts.oldest_ms.max(oldest_kept_ms));
 }
 
 /// `top`: the use of collections.

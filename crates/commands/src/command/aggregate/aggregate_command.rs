@@ -30,12 +30,14 @@ fn check_level(call: &Call<'_>, pipeline: Doc<'_>) -> Result<()> {
     let Some(stage) = last.map(|stage| stage.key()).filter(|stage| matches!(*stage, "$out" | "$merge")) else {
         return Ok(());
     };
-    if !call.envelope.is_linearizable() {
-        return Ok(());
-    }
+    let level = match call.snapshot {
+        Some(_) => "snapshot",
+        None if call.envelope.is_linearizable() => "linearizable",
+        None => return Ok(()),
+    };
     let message = format!(
-        "Command aggregate does not support {{ readConcern: {{ level: \"linearizable\", provenance: \"clientSupplied\" }} }} \
-         :: caused by :: {stage} cannot be used with a 'linearizable' read concern level"
+        "Command aggregate does not support {{ readConcern: {{ level: \"{level}\", provenance: \"clientSupplied\" }} }} \
+         :: caused by :: {stage} cannot be used with a '{level}' read concern level"
     );
     Err(Error::new(Code::INVALID_OPTIONS, message))
 }
@@ -61,6 +63,12 @@ pub async fn aggregate(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result
     check_level(call, arguments.pipeline)?;
     call.worker.statistics().operations_command.add(1);
     if arguments.explain {
+        if call.snapshot.is_some() {
+            let message = "Command aggregate does not support { readConcern: { level: \"snapshot\", provenance: \
+                           \"clientSupplied\" } } :: caused by :: Explain for the aggregate command cannot run with a \
+                           readConcern other than 'local'. Current readConcern level: snapshot";
+            return Err(Error::new(Code::INVALID_OPTIONS, message));
+        }
         if call.envelope.write_concern.is_some() {
             return Err(explained_with_write_concern());
         }
@@ -95,5 +103,6 @@ pub async fn aggregate(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result
     let id = if reader.is_done() { 0 } else { open_cursor(call, &namespace, reader, false, &cursor)? };
     cursor.append("id", id);
     append_namespace(&mut cursor, &namespace);
+    call.append_snapshot_time(&mut cursor);
     Ok(Disposition::Reply)
 }

@@ -82,6 +82,7 @@ pub async fn distinct(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
         .map_err(|error| in_executor(error, "Executor error during distinct command"))?;
     }
     values.write(reply.array("values"))?;
+    call.append_snapshot_time(reply);
     Ok(Disposition::Reply)
 }
 

@@ -102,6 +102,10 @@ pub async fn find(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disp
     let id = if keep { open_cursor(call, &namespace, reader, no_timeout, &cursor)? } else { 0 };
     cursor.append("id", id);
     append_namespace(&mut cursor, &namespace);
+    // MongoDB names no time if the collection does not exist.
+    if call.snapshot.is_some() && (view || worker.store.collection(&namespace).await?.is_some()) {
+        call.append_snapshot_time(&mut cursor);
+    }
     Ok(Disposition::Reply)
 }
 

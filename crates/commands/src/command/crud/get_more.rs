@@ -162,6 +162,7 @@ pub async fn get_more(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<
     };
     cursor.append("id", if continues { id } else { 0 });
     append_namespace(&mut cursor, &namespace);
+    call.append_snapshot_time(&mut cursor);
     Ok(match call.request.kind {
         RequestKind::Msg { exhaust_allowed: true, .. } if continues => {
             Disposition::ReplyThenRun(DocBuf::from_vec(call.request.body().as_bytes().to_vec()).unwrap_or_default())

@@ -15,7 +15,7 @@ use error::{Code, Error, Result};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use store::transaction::{TRANSIENT, TransactionKey};
-use store::{AccessStats, BatchOutcome, StatementOutcome, Statements, Transaction, WriteBatch};
+use store::{AccessStats, BatchOutcome, SnapshotTimes, StatementOutcome, Statements, Transaction, WriteBatch};
 
 /// The limit of open transactions: each has a connection with a cache and two open files.
 const OPEN_MAX: u64 = 1000;
@@ -28,21 +28,26 @@ impl SqliteStore {
             return Err(Error::new(Code::LOCK_TIMEOUT, message).with_labels(&[TRANSIENT]));
         }
         if let Some((connection, mut shadows)) = self.shared.idle_transactions.take() {
-            let (connection, catalog) = self.writer.run(|writer| writer.pin_snapshot(connection)).await?;
+            let (connection, catalog, times) = self.writer.run(|writer| writer.pin_snapshot(connection)).await?;
             if let Some(catalog) = shadows.catalog(&catalog) {
-                return Ok(self.pinned((connection, shadows), catalog));
+                return Ok(self.pinned((connection, shadows), catalog, times));
             }
         }
         let options = &self.shared.options;
         let connection = connection::open(&self.shared.path, Role::Transaction, options).map_err(Failure::from)?;
-        let (connection, catalog) = self.writer.run(|writer| writer.pin_snapshot(connection)).await?;
-        Ok(self.pinned((connection, Shadows::default()), catalog))
+        let (connection, catalog, times) = self.writer.run(|writer| writer.pin_snapshot(connection)).await?;
+        Ok(self.pinned((connection, Shadows::default()), catalog, times))
     }
 
-    fn pinned(&self, connection: IdleConnection, catalog: Arc<Catalog>) -> Arc<dyn Transaction> {
+    fn pinned(
+        &self,
+        connection: IdleConnection,
+        catalog: Arc<Catalog>,
+        times: Option<SnapshotTimes>,
+    ) -> Arc<dyn Transaction> {
         let log = Log::shadowing(connection.1.kept_ids());
         let snapshot = Snapshot { connection: Pinned::new(connection, self.shared.clone()), catalog, log };
-        Arc::new(SqliteTransaction::new(snapshot, Ending::new()))
+        Arc::new(SqliteTransaction::new(snapshot, Ending::new(), times))
     }
 
     /// Commits a transaction. One that has written nothing leaves no record.
