@@ -99,7 +99,7 @@ def test_the_cache_follows_another_primary(gateway, replication):
             assert rows(connection, QUESTION) == ((number + 100,),)
 
 
-@pytest.mark.parametrize("settings", ['router = "read-write-split"', 'role = "any"', ""])
+@pytest.mark.parametrize("settings", ['router = "read-write-split"\ncausal-reads = "all"', 'role = "any"', ""])
 def test_other_services_have_no_cache(store, tmp_path, settings):
     file = tmp_path / "selkie.toml"
     servers = "".join(f'[server.db{number}]\naddress = "127.0.0.1:{number}"\n' for number in (1, 2, 3))

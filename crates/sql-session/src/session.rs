@@ -89,6 +89,12 @@ fn uses_diagnostics(sql: &[u8]) -> bool {
     words.iter().any(|word| memchr::memmem::find(&upper, word.as_bytes()).is_some())
 }
 
+/// The error of a client that sets @selkie_cache to anything but 0 and 1.
+fn invalid_cache_switch() -> Vec<u8> {
+    let sentence = "@selkie_cache sets whether this session uses the result cache: set it to 0 or 1";
+    login::error_packet(1, 1231, "42000", sentence)
+}
+
 impl Begun {
     /// Executes the client's commands until either side closes.
     async fn serve(&mut self, life: &Life) -> io::Result<()> {
@@ -327,10 +333,7 @@ impl Session {
         match statement.cache_switch {
             Some(CacheSwitch::On) => self.client_uses_cache = true,
             Some(CacheSwitch::Off) => self.client_uses_cache = false,
-            Some(CacheSwitch::Invalid) => {
-                let sentence = "@selkie_cache sets whether this session uses the result cache: set it to 0 or 1";
-                return self.client.send(&login::error_packet(1, 1231, "42000", sentence)).await;
-            }
+            Some(CacheSwitch::Invalid) => return self.client.send(&invalid_cache_switch()).await,
             None => {}
         }
         if statement.kind == StatementKind::PureSelect
@@ -451,13 +454,8 @@ impl Session {
                     false => (*copied, *limit) = (Vec::new(), 0),
                 }
             }
-            if reply.is_over()
-                && let Some(observer) = &self.context.observer
-                && let Some(version) = self.definitions_version.take()
-                && version != self.context.definitions.version()
-            {
-                // The statement may have fired a trigger that was created meanwhile.
-                self.in_flight.begin(observer, None);
+            if reply.is_over() {
+                write_effects::note_new_definitions(&mut self.in_flight, &mut self.definitions_version, &self.context);
             }
             self.client.send(bytes).await?;
             self.server.consume(used);

@@ -162,16 +162,21 @@ fn service(
 
 /// Refuses a cache on servers whose log is not followed.
 fn check_cache(object: &Object<WrittenService>) -> Result<(), ConfigError> {
-    let WrittenService { router, role, monitor, cache_bytes, .. } = &object.written;
+    let WrittenService { router, role, monitor, cache_bytes, causal_reads, .. } = &object.written;
     let Some(setting) = cache_bytes else { return Ok(()) };
-    let is_connections = router.as_ref().is_none_or(|router| router.value == RouterKind::Connections);
-    let is_of_primary = role.as_ref().is_some_and(|role| role.value == WantedRole::Primary) && monitor.is_some();
-    match is_connections && is_of_primary {
-        true => Ok(()),
-        false => Err(setting.refuse(
-            "results are cached only for the router connections with role = \"primary\" and a monitor; set these, or leave cache-bytes out",
-        )),
+    let splits = router.as_ref().is_some_and(|router| router.value == RouterKind::ReadWriteSplit);
+    let is_of_primary = splits || role.as_ref().is_some_and(|role| role.value == WantedRole::Primary);
+    if !is_of_primary || monitor.is_none() {
+        return Err(setting.refuse(
+            "results are cached only with a monitor, for the router read-write-split or role = \"primary\"; set these, or leave cache-bytes out",
+        ));
     }
+    if causal_reads.as_ref().is_some_and(|setting| setting.value == CausalReads::All) {
+        return Err(setting.refuse(
+            "causal-reads = \"all\" includes writes that the cache does not know yet; set causal-reads to true, or leave cache-bytes out",
+        ));
+    }
+    Ok(())
 }
 
 /// Returns the services with a cache, and its bytes.

@@ -10,6 +10,9 @@ pub struct CachedSelect {
     pub packet: Vec<u8>,
     /// The statement, where the command does not contain it.
     pub sql: Option<Rc<[u8]>>,
+    /// Of a prepared statement, where the server's id of it is not the client's: that, and the
+    /// packet that prepares it.
+    pub prepared: Option<(u32, Rc<[u8]>)>,
     pub result: Arc<CachedResult>,
 }
 

@@ -1,7 +1,6 @@
 //! Prepared statements: what executing one changes, and SELECTs through the result cache.
 
 use super::prepared_statement::{Execution, PreparedSelect, PreparedStatement};
-use super::resolved_effects::ResolvedEffects;
 use super::state::{KEY_OF_PREPARED, Session};
 use super::text_prepared::TextStatement;
 use crate::execute_packet::{self, ExecutePacket};
@@ -28,13 +27,7 @@ impl Session {
             let has_names = statement.effects.has_names();
             // The current schema is resolved when the statement is prepared.
             let settings = if has_names { self.settings().await? } else { None };
-            execution = Execution {
-                effects: ResolvedEffects::new(&statement.effects, settings.as_deref()),
-                diagnostics_use: statement.diagnostics_use,
-                diagnostics_kept: statement.diagnostics_kept_when_executed(),
-                resets_warnings: statement.resets_warnings(),
-                is_delayed: statement.is_delayed,
-            };
+            execution = Execution::of(statement, settings.as_deref());
             if statement.kind == StatementKind::PureSelect
                 && self.context.cache.is_some()
                 && let Some(settings) = settings

@@ -1,7 +1,7 @@
 //! A prepared statement of a session.
 
 use super::resolved_effects::ResolvedEffects;
-use sql_classify::{DiagnosticsKept, DiagnosticsUse, SessionSettings, TableName};
+use sql_classify::{DiagnosticsKept, DiagnosticsUse, SessionSettings, Statement, TableName};
 use std::rc::Rc;
 
 /// A prepared statement.
@@ -29,6 +29,20 @@ pub struct Execution {
     pub resets_warnings: bool,
     /// It may be acknowledged before its rows are visible.
     pub is_delayed: bool,
+}
+
+impl Execution {
+    /// The execution of a statement whose effects are known when it is prepared. Without settings,
+    /// the current schema is not known.
+    pub fn of(statement: &Statement, settings: Option<&SessionSettings>) -> Execution {
+        Execution {
+            effects: ResolvedEffects::new(&statement.effects, settings),
+            diagnostics_use: statement.diagnostics_use,
+            diagnostics_kept: statement.diagnostics_kept_when_executed(),
+            resets_warnings: statement.resets_warnings(),
+            is_delayed: statement.is_delayed,
+        }
+    }
 }
 
 impl Default for Execution {

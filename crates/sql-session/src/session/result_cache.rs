@@ -26,24 +26,40 @@ const UNCACHED_SCHEMAS: [&str; 5] = ["mysql", "information_schema", "performance
 
 /// While a client is answered from the cache, the server is pinged after this fraction of
 /// wait_timeout.
-const PING_FRACTION: u32 = 20;
+pub const PING_FRACTION: u32 = 20;
 
 impl Session {
     /// Returns the session's settings if the cache may be used for this statement now.
     pub async fn settings_for_caching(&mut self, sql: &[u8]) -> io::Result<Option<Rc<SessionSettings>>> {
+        match self.may_use_cache(sql) && self.is_on_cached_server() {
+            true => self.settings_if_cacheable(sql).await,
+            false => Ok(None),
+        }
+    }
+
+    /// Returns whether the state of the session allows that a statement uses the cache.
+    pub fn may_use_cache(&self, sql: &[u8]) -> bool {
         let is_autocommit = self.status.is_some_and(|status| status & (AUTOCOMMIT | IN_TRANSACTION) == AUTOCOMMIT);
         let filter = &self.context.cache_filter;
-        if !is_autocommit
-            || self.may_see_private_tables
-            || self.has_next_transaction_settings
-            || !self.in_flight.is_empty()
-            || !self.listener_uses_cache
-            || !self.client_uses_cache
-            || !self.is_on_cached_server()
-            || !filter.allow_statement(sql)
-        {
-            return Ok(None);
-        }
+        is_autocommit
+            && !self.may_see_private_tables
+            && !self.has_next_transaction_settings
+            && self.in_flight.is_empty()
+            && self.listener_uses_cache
+            && self.client_uses_cache
+            && filter.allow_statement(sql)
+    }
+
+    /// Returns whether the server must be asked before the cache can be used: for the settings or
+    /// the privileges.
+    pub fn asks_for_caching(&self) -> bool {
+        let Some(settings) = &self.settings else { return true };
+        self.privileges.is_due(&self.context.privileges) && self.context.privileges.recent(&settings.account).is_none()
+    }
+
+    /// Returns the session's settings if results may be cached with them, and with the account's
+    /// privileges.
+    pub async fn settings_if_cacheable(&mut self, sql: &[u8]) -> io::Result<Option<Rc<SessionSettings>>> {
         let settings = self.settings().await?;
         if let Some(settings) = &settings
             && self.privileges.is_due(&self.context.privileges)
@@ -58,7 +74,7 @@ impl Session {
     }
 
     /// Returns whether the results of the session's server may be cached.
-    fn is_on_cached_server(&self) -> bool {
+    pub fn is_on_cached_server(&self) -> bool {
         let is_primary =
             |target: service::targets::Target| Arc::ptr_eq(&target.backend, self.lease.assignment.backend());
         !self.context.caches_primary || self.context.service.primary().is_some_and(is_primary)
@@ -89,7 +105,7 @@ impl Session {
     }
 
     /// Reads the reply to [`privileges::PRIVILEGES_QUERY`]. Returns whether they have not changed.
-    async fn read_privileges(&mut self, settings: &SessionSettings, requested: Instant) -> io::Result<bool> {
+    pub async fn read_privileges(&mut self, settings: &SessionSettings, requested: Instant) -> io::Result<bool> {
         let packets = self.read_reply().await?;
         match packets.and_then(|packets| result_rows::rows(&packets, self.login.deprecates_eof)) {
             Some(rows) => {
@@ -170,7 +186,7 @@ impl Session {
             self.server.send(&[1, 0, 0, 0, com::PING]).await?;
         }
         self.client.send(&result.0).await?;
-        self.last_cached_select = Some(CachedSelect { packet, sql, result });
+        self.last_cached_select = Some(CachedSelect { packet, sql, prepared: None, result });
         self.found_rows = None;
         if is_idle {
             self.read_reply().await?;
@@ -180,7 +196,7 @@ impl Session {
 
     /// Returns what a result computed from these tables depends on; `None` if one of them is not a
     /// plain table.
-    async fn dependencies(
+    pub async fn dependencies(
         &mut self,
         settings: &SessionSettings,
         tables: &[TableName],
@@ -245,7 +261,11 @@ impl Session {
 }
 
 /// Stores a result in the cache, or records why not.
-fn store(permit: ComputePermit<CachedResult>, reply: &ReplyTracker, copy: Option<(Dependencies, (Vec<u8>, usize))>) {
+pub fn store(
+    permit: ComputePermit<CachedResult>,
+    reply: &ReplyTracker,
+    copy: Option<(Dependencies, (Vec<u8>, usize))>,
+) {
     match copy {
         None => permit.discard(NotCached::NotACollection),
         Some(_) if reply.failed => permit.discard(NotCached::Failed),

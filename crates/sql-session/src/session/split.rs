@@ -3,9 +3,12 @@
 //! The session's own connection is to the primary; it opens further ones to replicas when it reads
 //! there. What the statements need of each other is brought along by [`carried`]; a session whose
 //! statements need more is bound to the primary. [`route`] decides, [`home`] is the connection to
-//! the primary and its replacement, [`reads`] are statements on replicas, [`prepared`] are prepared
+//! the primary and its replacement, [`reads`] are statements on replicas, [`cached`] are those that
+//! the cache may answer, [`announced`] reports writes to the caches, [`prepared`] are prepared
 //! statements, [`exchange`] finds out which side has failed, and [`explain`] answers EXPLAIN ROUTE.
 
+mod announced;
+mod cached;
 mod carried;
 mod command;
 mod exchange;
@@ -30,6 +33,7 @@ mod transaction_log;
 pub use self::idle_connections::IdleConnections;
 pub use self::split_state::Split;
 
+use self::cached::Select;
 use self::carried::{Carried, PreparedIds, SCHEMA, StateChange};
 use self::command::{Command, Need, Outcome, Routed, command, is_read};
 use self::hints::hints;
@@ -38,18 +42,20 @@ use self::route::{Destination, route};
 use self::sharing_state::Sharing;
 use self::transaction_log::TransactionLog;
 use super::com;
+use super::invalid_cache_switch;
 use super::state::Session;
 use crate::login::elsewhere::Identity;
 use crate::login::{self, UserChange};
 use crate::packet_stream;
+use crate::privileges::PrivilegeHistory;
 use crate::reply_tracker::{AUTOCOMMIT, PACKET_MAX, ReplyKind};
 use crate::running_command::RunningAt;
 use ahash::AHashMap;
 use mariadb_wire::client_login::ClientLogin;
 use service::Router;
 use service::gtid::GtidPosition;
-use sql_classify::StatementKind;
 use sql_classify::statement::STATEMENT_BYTES_MAX;
+use sql_classify::{CacheSwitch, DiagnosticsKept, DiagnosticsUse, StatementKind};
 use std::sync::Arc;
 use std::{io, mem};
 
@@ -148,6 +154,7 @@ impl Session {
                 if split.detached.is_none() {
                     self.client.forward_command(&mut self.server).await?;
                 }
+                self.finish_writes();
                 return Ok(false);
             }
             com::PING if split.detached.is_some() || split.reading.is_some() => {
@@ -170,6 +177,7 @@ impl Session {
                 self.split_other(split, other, &packet).await?
             }
         };
+        self.end_writes_outside(split);
         Ok(outcome == Outcome::Continues)
     }
 
@@ -183,8 +191,30 @@ impl Session {
             };
         }
         let Some(routed) = self.split_route(split, sql).await? else { return Ok(Outcome::Continues) };
-        let Routed { class, route, lag_max_seconds, change } = routed;
+        let Routed { class, route, lag_max_seconds, has_hint, change } = routed;
         let (mut command, is_read) = (Command::text(packet).of(&class, &change), is_read(&class));
+        let statement = class.statement();
+        if statement.cache_switch == Some(CacheSwitch::Invalid) {
+            self.client.send(&invalid_cache_switch()).await?;
+            return Ok(Outcome::Continues);
+        }
+        if statement.kind == StatementKind::PureSelect && !has_hint {
+            let select = Select { command: &command, sql, tables: &statement.effects.reads, prepared: None };
+            if let Some(outcome) = self.read_through_cache(split, &select).await? {
+                return Ok(outcome);
+            }
+        }
+        let leaves = split.leaves(&route.destination);
+        let is_prepared = match leaves {
+            true => {
+                let kept = statement.diagnostics_kept(self.has_warnings);
+                self.split_catch_up(split, kept, statement.diagnostics_use).await?
+            }
+            false => self.announce(split, &class).await?,
+        };
+        if !is_prepared {
+            return Ok(Outcome::Continues);
+        }
         if split.sharing.is_some() {
             command.diagnostics.counts_rows = sharing::counts_rows(sql);
             if let Some(outcome) = self.answer_id(split, sql).await? {
@@ -214,13 +244,16 @@ impl Session {
         let outcome = match done {
             Some(outcome) => return Ok(outcome),
             None => {
+                if leaves && !self.announce(split, &class).await? {
+                    return Ok(Outcome::Continues);
+                }
                 let need = split.need(&class);
                 self.at_home(split, &command, ReplyKind::Results, need).await?
             }
         };
         let Some(reply) = outcome.reply else { return Ok(outcome.next) };
-        let statement = class.statement();
         if !reply.failed {
+            self.note_done(statement).await?;
             split.note_change(&change, packet);
             if statement.kind == StatementKind::NextTransaction {
                 split.has_next_transaction = true;
@@ -250,7 +283,8 @@ impl Session {
         let hints = hints(text, lexis);
         let route = route(class.statement(), class.facts(), hints.route, split.situation());
         let change = StateChange::of(text, lexis, class.facts());
-        Ok(Some(Routed { class, route, lag_max_seconds: hints.lag_max_seconds, change }))
+        let (lag_max_seconds, has_hint) = (hints.lag_max_seconds, hints.route.is_some());
+        Ok(Some(Routed { class, route, lag_max_seconds, has_hint, change }))
     }
 
     /// Executes a statement that is too long to be classified.
@@ -272,6 +306,10 @@ impl Session {
             Some("SELECT") => split.pinned = split.pinned.or(Some("it has executed a long SELECT")),
             _ => split.bound = split.bound.or(Some("it has executed a long statement that is not understood")),
         }
+        if !self.announce_anything(split, false).await? {
+            self.client.skip_command().await?;
+            return Ok(Outcome::Continues);
+        }
         split.has_written = true;
         self.stream_at_home(split, ReplyKind::Results).await
     }
@@ -285,6 +323,18 @@ impl Session {
         let only_shows = [com::FIELD_LIST, com::PROCESS_INFO, com::STATISTICS, com::PING].contains(&command);
         let may_repeat = only_shows || [com::INIT_DB, com::SET_OPTION, com::RESET_CONNECTION].contains(&command);
         let need = if may_repeat { Need::Any } else { Need::Primary };
+        let is_ready = match command {
+            com::CREATE_DB | com::DROP_DB => self.announce_anything(split, true).await?,
+            com::INIT_DB => {
+                self.privileges.note_reload();
+                let kept = DiagnosticsKept::FoundRowsAndWarnings;
+                self.split_catch_up(split, kept, DiagnosticsUse::Nothing).await?
+            }
+            _ => true,
+        };
+        if !is_ready {
+            return Ok(Outcome::Continues);
+        }
         let sent = Command { concerns_transaction: !only_shows, ..Command::text(packet) };
         let outcome = self.at_home(split, &sent, kind, need).await?;
         let Some(reply) = &outcome.reply else { return Ok(outcome.next) };
@@ -297,7 +347,8 @@ impl Session {
                 com::SET_OPTION => split.carried.add(vec!["multi statements".to_owned()], packet, false),
                 com::RESET_CONNECTION => {
                     split.reset();
-                    self.settings = None;
+                    self.reset_session();
+                    self.privileges.note_reload();
                 }
                 com::CREATE_DB | com::DROP_DB => split.has_written = true,
                 _ => {}
@@ -314,16 +365,18 @@ impl Session {
         let Session { client, server, audited, login, context, lease, .. } = self;
         let change = login::change_user(client, server, audited, (login, context, lease)).await?;
         split.reset();
+        self.reset_session();
+        self.privileges = PrivilegeHistory::default();
         match change {
             UserChange::Done(status) => {
                 split.status = status.unwrap_or(AUTOCOMMIT);
+                self.status = status;
                 // Further connections would have the rights of the user before.
                 split.identity = Err("its user has changed".to_owned());
             }
             UserChange::Refused => split.status = AUTOCOMMIT,
             UserChange::Over => return Ok(false),
         }
-        self.settings = None;
         Ok(true)
     }
 }

@@ -3,8 +3,21 @@
 use super::resolved_effects::{MoreChanges, ResolvedEffects};
 use super::state::Session;
 use super::statement_effect::StatementEffect;
+use crate::context::SqlContext;
+use crate::in_flight_writes::InFlightWrites;
 use sql_classify::{DiagnosticsUse, Effects, SessionEffect};
 use std::io;
+
+/// Announces changes of any table if definitions have changed since the running statement's effect
+/// was determined: it may have fired a trigger that was created meanwhile.
+pub fn note_new_definitions(in_flight: &mut InFlightWrites, version: &mut Option<u64>, context: &SqlContext) {
+    if let Some(observer) = &context.observer
+        && let Some(version) = version.take()
+        && version != context.definitions.version()
+    {
+        in_flight.begin(observer, None);
+    }
+}
 
 impl Session {
     /// Returns the effect of a statement. Applies the effect on the session.

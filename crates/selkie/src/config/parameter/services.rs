@@ -137,8 +137,8 @@ pub const SERVICE: &[Parameter<WrittenService>] = &[
         kind: "bytes, from 1048576",
         default: "# none: nothing is cached",
         example: "67108864",
-        about: "Caches results of SELECTs in this much memory, with the router `connections` and `role = \"primary\"`. \
-                The cache follows the primary's log with the monitor's user. It is created when Selkie starts.",
+        about: "Caches results of SELECTs in this much memory, with the router `read-write-split` or \
+                `role = \"primary\"`. The cache follows the primary's log with the monitor's user. It is created when Selkie starts.",
         read: read!(cache_bytes, |raw| integer(raw, CACHE_BYTES_MIN, i64::MAX).map(|bytes| bytes as usize)),
     },
 ];

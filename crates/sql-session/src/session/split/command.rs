@@ -96,6 +96,8 @@ pub struct Routed {
     pub route: Route,
     /// How far a replica may be behind, if a comment says so.
     pub lag_max_seconds: Option<u64>,
+    /// A comment asks for a server.
+    pub has_hint: bool,
     pub change: StateChange,
 }
 

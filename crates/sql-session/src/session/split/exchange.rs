@@ -5,7 +5,6 @@ use crate::reply_tracker::ReplyTracker;
 use mariadb_wire::ERR;
 use mariadb_wire::err::ErrPacket;
 use service::Assignment;
-use std::hash::{DefaultHasher, Hasher};
 use std::io;
 
 /// The longest error packet.
@@ -47,7 +46,7 @@ impl Failure {
 /// server.
 ///
 /// `says_lost`: whether the server says by an error that it cannot be used any more; the client
-/// does not get it. `digest`: gets the bytes that the client gets.
+/// does not get it. `observe`: gets the bytes before the client gets them.
 pub async fn exchange(
     client: &mut PacketStream,
     server: &mut PacketStream,
@@ -55,14 +54,14 @@ pub async fn exchange(
     packet: &[u8],
     reply: &mut ReplyTracker,
     says_lost: impl Fn(&ErrPacket<'_>) -> bool,
-    digest: Option<&mut DefaultHasher>,
+    observe: impl FnMut(&[u8], &ReplyTracker),
 ) -> Result<(), Failure> {
     tokio::select! {
         biased;
         sent = server.send(packet) => sent.map_err(|error| Failure::of_connection(&error, false))?,
         reason = assignment.end_now() => return Err(Failure::lost(reason, false)),
     }
-    forward(client, server, assignment, reply, says_lost, digest).await
+    forward(client, server, assignment, reply, says_lost, observe).await
 }
 
 /// As [`exchange`], for a command that has been sent.
@@ -72,7 +71,7 @@ pub async fn forward(
     assignment: &mut Assignment,
     reply: &mut ReplyTracker,
     says_lost: impl Fn(&ErrPacket<'_>) -> bool,
-    mut digest: Option<&mut DefaultHasher>,
+    mut observe: impl FnMut(&[u8], &ReplyTracker),
 ) -> Result<(), Failure> {
     let mut has_begun = false;
     while !reply.is_over() {
@@ -100,9 +99,7 @@ pub async fn forward(
         }
         let used = reply.feed(server.bytes());
         let bytes = server.bytes().get(..used).unwrap_or_default();
-        if let Some(digest) = &mut digest {
-            digest.write(bytes);
-        }
+        observe(bytes, reply);
         client.send(bytes).await.map_err(Failure::Client)?;
         has_begun |= used > 0;
         server.consume(used);

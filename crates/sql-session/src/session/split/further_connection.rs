@@ -72,10 +72,10 @@ impl FurtherConnection {
         FurtherConnection { lease, assignment, server, id, version, prepared, caught_up, identity, deprecates_eof }
     }
 
-    /// Makes the connection of another session a new one of this account. Its schema is another's
-    /// if the session `has_schema`, which it then sets.
-    pub async fn take_over(&mut self, identity: &Arc<Identity>, has_schema: bool) -> io::Result<()> {
-        match has_schema && self.identity.is_account_of(identity) {
+    /// Makes the connection of another session a new one of this account. If it `keeps_login` and
+    /// is of the same account, its schema is another's, and its privileges are those of its login.
+    pub async fn take_over(&mut self, identity: &Arc<Identity>, keeps_login: bool) -> io::Result<()> {
+        match keeps_login && self.identity.is_account_of(identity) {
             true => {
                 let mut reply = ReplyTracker::new(ReplyKind::Single, self.deprecates_eof);
                 self.server.send(&[1, 0, 0, 0, com::RESET_CONNECTION]).await?;

@@ -10,6 +10,7 @@ use super::transaction_log::Step;
 use crate::reply_tracker::{AUTOCOMMIT, NO_BACKSLASH_ESCAPES, ReplyKind, ReplyTracker};
 use crate::session::query_packet::query_packet;
 use crate::session::state::Session;
+use crate::session::write_effects;
 use mariadb_wire::err::ErrPacket;
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hasher};
@@ -32,7 +33,7 @@ const CONFLICT_PAUSE: Duration = Duration::from_millis(10);
 const CONFLICTS_TIME: Duration = Duration::from_secs(30);
 
 /// Returns whether a server says that it cannot execute statements that write, or any.
-fn is_no_primary(error: &ErrPacket<'_>) -> bool {
+pub fn is_no_primary(error: &ErrPacket<'_>) -> bool {
     match error.code {
         SHUTDOWN | NOT_READY => true,
         READ_ONLY => memchr::memmem::find(error.message, READ_ONLY_OPTION).is_some(),
@@ -77,6 +78,7 @@ impl Session {
             match self.exchange_at_home(split, command, &mut reply, &attempts).await {
                 Ok(()) => {
                     self.note_home_reply(split, &reply, command.diagnostics);
+                    self.end_announced(split, &reply).await;
                     return Ok(AtHome { reply: Some(reply), next: Outcome::Continues });
                 }
                 Err(Failure::Client(error)) => return Err(error),
@@ -117,9 +119,16 @@ impl Session {
         let _running = backend.activity.begin();
         let (mut digest, sent) = (DefaultHasher::new(), self.client.sent);
         let packet = self.packet_for_home(split, command).await?;
-        let Session { client, server, .. } = self;
-        let hasher = replays.then_some(&mut digest);
-        exchange(client, server, &mut split.assignment, &packet, reply, is_hidden, hasher).await?;
+        let Session { client, server, in_flight, definitions_version, context, .. } = self;
+        let observe = |bytes: &[u8], reply: &ReplyTracker| {
+            if replays {
+                digest.write(bytes);
+            }
+            if reply.is_over() {
+                write_effects::note_new_definitions(in_flight, definitions_version, context);
+            }
+        };
+        exchange(client, server, &mut split.assignment, &packet, reply, is_hidden, observe).await?;
         if !replays || !command.concerns_transaction {
             return Ok(());
         }
@@ -142,7 +151,7 @@ impl Session {
 
     /// Returns the status flags of the session's own connection; `None` if it does not answer. The
     /// query keeps ROW_COUNT(), FOUND_ROWS() and the error of the statement before.
-    async fn ask_status(&mut self, split: &mut Split) -> Option<u16> {
+    pub(super) async fn ask_status(&mut self, split: &mut Split) -> Option<u16> {
         let mut reply = ReplyTracker::new(ReplyKind::Results, self.login.deprecates_eof);
         ask(&mut self.server, &query_packet("VALUES (0)"), &mut reply, &mut split.assignment).await.ok()?;
         reply.status
@@ -231,10 +240,17 @@ impl Session {
         let mut reply = ReplyTracker::new(kind, self.login.deprecates_eof);
         split.log.spoil();
         self.client.forward_command(&mut self.server).await?;
-        match forward(&mut self.client, &mut self.server, &mut split.assignment, &mut reply, |_| false, None).await {
+        let Session { client, server, in_flight, definitions_version, context, .. } = self;
+        let observe = |_: &[u8], reply: &ReplyTracker| {
+            if reply.is_over() {
+                write_effects::note_new_definitions(in_flight, definitions_version, context);
+            }
+        };
+        match forward(client, server, &mut split.assignment, &mut reply, |_| false, observe).await {
             Ok(()) => {
                 let unknown = DiagnosticsEffect { counts_rows: true, ..DiagnosticsEffect::default() };
                 self.note_home_reply(split, &reply, unknown);
+                self.end_announced(split, &reply).await;
                 Ok(Outcome::Continues)
             }
             Err(Failure::Client(error)) => Err(error),
@@ -242,12 +258,13 @@ impl Session {
         }
     }
 
-    fn note_home_reply(&mut self, split: &mut Split, reply: &ReplyTracker, diagnostics: DiagnosticsEffect) {
+    pub(super) fn note_home_reply(&mut self, split: &mut Split, reply: &ReplyTracker, diagnostics: DiagnosticsEffect) {
         if let Some(sharing) = &mut split.sharing {
             sharing.note_move(split.last_replica.is_none());
             sharing.note_reply(reply, diagnostics);
         }
         self.context.service.statistics.to_primary.increment();
+        self.server_used = std::time::Instant::now();
         split.last_replica = None;
         if let Some(status) = reply.status {
             split.status = status;

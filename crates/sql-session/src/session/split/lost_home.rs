@@ -55,6 +55,7 @@ impl Session {
             return Err(io::Error::other(reason));
         }
         split.log.clear();
+        self.in_flight.outcome_unknown();
         let server = &self.lease.server.name;
         let (code, state) = LOST_CONNECTION;
         if !split.can_move(true) || self.is_killed().await {
@@ -112,6 +113,8 @@ impl Session {
             return None;
         }
         split.log.clear();
+        // Uncommitted changes are rolled back.
+        self.finish_writes();
         if was_in_transaction {
             split.lost_transaction =
                 Some(format!("the server {} is not used any more: {reason}", self.lease.server.name));

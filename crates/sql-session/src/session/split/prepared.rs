@@ -1,6 +1,7 @@
 //! Prepared statements. The client has an id of the gateway's own for each; every connection that
 //! executes one has prepared it, under the id of its server.
 
+use super::cached::Select;
 use super::carried::StateChange;
 use super::command::{Command, Need, Outcome, command, is_read, set_statement};
 use super::exchange::{Failure, ask};
@@ -12,9 +13,11 @@ use super::split_state::Split;
 use crate::execute_packet::ExecutePacket;
 use crate::reply_tracker::{LAST_ROW_SENT, PACKET_MAX, ReplyKind, ReplyTracker};
 use crate::session::com;
+use crate::session::prepared_statement::Execution;
 use crate::session::state::Session;
 use service::CausalReads;
 use sql_classify::statement::STATEMENT_BYTES_MAX;
+use sql_classify::{Class, DiagnosticsKept, DiagnosticsUse, SessionSettings, StatementKind};
 use std::io;
 use std::rc::Rc;
 
@@ -41,6 +44,12 @@ impl Session {
             }
             class = Some(found);
         }
+        if self.context.observer.is_some()
+            && !self.split_catch_up(split, DiagnosticsKept::All, DiagnosticsUse::Anything).await?
+        {
+            return Ok(Outcome::Continues);
+        }
+        let (execution, settings) = self.split_execution(split, class.as_ref()).await?;
         let (bytes, reply) = loop {
             if !self.reach_home(split, Need::Any).await? {
                 return Ok(Outcome::Continues);
@@ -61,10 +70,32 @@ impl Session {
             split.home_prepared.insert(id, there);
             let (params, types, has_long_data) = (reply.params, None, false);
             let packet = packet.into();
-            split.prepared.insert(id, SplitPrepared { packet, class, change, params, types, has_long_data });
+            split
+                .prepared
+                .insert(id, SplitPrepared { packet, class, change, execution, settings, params, types, has_long_data });
         }
         self.client.send(&bytes).await?;
         Ok(Outcome::Continues)
+    }
+
+    /// Returns what executing a statement changes that is being prepared, and the settings by which
+    /// that was found.
+    async fn split_execution(
+        &mut self,
+        split: &mut Split,
+        class: Option<&Rc<Class>>,
+    ) -> io::Result<(Rc<Execution>, Option<Rc<SessionSettings>>)> {
+        let Some(statement) = class.map(|class| class.statement()).filter(|it| it.is_executed_at_once()) else {
+            return Ok(Default::default());
+        };
+        if self.context.observer.is_none() || !statement.effects.has_names() {
+            return Ok((Rc::new(Execution::of(statement, None)), None));
+        }
+        let settings = match split.detached.is_none() {
+            true => self.settings().await?,
+            false => None,
+        };
+        Ok((Rc::new(Execution::of(statement, settings.as_deref())), settings))
     }
 
     pub(super) async fn split_execute(&mut self, split: &mut Split, length: usize) -> io::Result<Outcome> {
@@ -89,6 +120,8 @@ impl Session {
         let may_leave = whole.is_some() && !has_cursor;
         let packet = whole.unwrap_or(packet);
         let (class, change) = (prepared.class.clone(), prepared.change.clone());
+        let (execution, prepared_with, params) =
+            (prepared.execution.clone(), prepared.settings.clone(), prepared.params);
         let lacks_data = std::mem::take(&mut prepared.has_long_data) && situation.is_reading;
         if lacks_data {
             return self.refuse_in_transaction("COM_STMT_SEND_LONG_DATA").await;
@@ -98,6 +131,39 @@ impl Session {
             statement = statement.of(class, &change);
         }
         statement.is_repeatable &= may_leave;
+        let preparing = statement.prepared.clone().map(|(_, preparing)| preparing);
+        if may_leave
+            && let (Some(class), Some(preparing), Some(settings)) = (&class, &preparing, &prepared_with)
+            && class.statement().kind == StatementKind::PureSelect
+        {
+            let select = Select {
+                command: &statement,
+                sql: preparing.get(5..).unwrap_or_default(),
+                tables: &class.statement().effects.reads,
+                prepared: Some((params, settings.clone())),
+            };
+            if let Some(outcome) = self.read_through_cache(split, &select).await? {
+                return Ok(outcome);
+            }
+        }
+        let destination =
+            class.as_ref().map(|class| route(class.statement(), class.facts(), None, situation).destination);
+        let leaves = match &destination {
+            Some(Destination::Reading) => true,
+            Some(destination) => may_leave && split.leaves(destination),
+            None => false,
+        };
+        let has_schema =
+            self.settings.as_ref().zip(prepared_with.as_ref()).is_some_and(|(now, then)| now.bytes == then.bytes);
+        let now = class.as_ref().map(|class| class.statement()).filter(|it| it.is_executed_at_once() && !has_schema);
+        let now = now.map(|statement| &statement.effects);
+        let is_ready = match leaves {
+            true => self.split_catch_up(split, execution.diagnostics_kept, execution.diagnostics_use).await?,
+            false => self.announce_execution(split, &execution, now).await?,
+        };
+        if !is_ready {
+            return Ok(Outcome::Continues);
+        }
         if split.sharing.is_some()
             && let Some((_, preparing)) = &statement.prepared
         {
@@ -113,8 +179,7 @@ impl Session {
         if let Some(class) = &class {
             only_reads = is_read(class);
             need = split.need(class);
-            let route = route(class.statement(), class.facts(), None, situation);
-            let done = match route.destination {
+            let done = match destination.unwrap_or(Destination::Primary) {
                 // The cursor stays there.
                 Destination::Reading => self.read_in_transaction(split, &statement, ReplyKind::Results).await?,
                 _ if !may_leave => None,
@@ -129,6 +194,9 @@ impl Session {
             if let Some(outcome) = done {
                 return Ok(outcome);
             }
+        }
+        if leaves && !self.announce_execution(split, &execution, now).await? {
+            return Ok(Outcome::Continues);
         }
         let done = self.at_home(split, &statement, ReplyKind::Results, need).await?;
         if let Some(sharing) = &mut split.sharing {
@@ -181,6 +249,15 @@ impl Session {
         if !self.reach_home(split, Need::Primary).await? {
             self.client.skip_command().await?;
             return Ok(Outcome::Continues);
+        }
+        if [com::STMT_EXECUTE, com::STMT_BULK_EXECUTE].contains(&command) {
+            let execution = split.prepared.get(&id).map(|it| it.execution.clone()).unwrap_or_default();
+            let now = split.prepared.get(&id).and_then(|it| it.class.clone());
+            let now = now.as_ref().map(|class| class.statement()).filter(|it| it.is_executed_at_once());
+            if !self.announce_execution(split, &execution, now.map(|statement| &statement.effects)).await? {
+                self.client.skip_command().await?;
+                return Ok(Outcome::Continues);
+            }
         }
         let preparing = split.prepared.get_mut(&id).map(|prepared| {
             match command {

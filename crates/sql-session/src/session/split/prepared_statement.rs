@@ -1,7 +1,8 @@
 //! A prepared statement of a session.
 
 use super::carried::StateChange;
-use sql_classify::Class;
+use crate::session::prepared_statement::Execution;
+use sql_classify::{Class, SessionSettings};
 use std::rc::Rc;
 
 /// A prepared statement of a session.
@@ -11,6 +12,9 @@ pub struct SplitPrepared {
     /// `None`: its text is too long to be classified.
     pub class: Option<Rc<Class>>,
     pub change: StateChange,
+    pub execution: Rc<Execution>,
+    /// The settings with which it was prepared, as far as something is cached.
+    pub settings: Option<Rc<SessionSettings>>,
     pub params: usize,
     /// The parameters' types, as last sent by the client.
     pub types: Option<Rc<[u8]>>,

@@ -57,6 +57,7 @@ impl Session {
                 false => error_packet(1, READ_ONLY, "HY000", &format!("The statement was not executed: {reason}")),
             };
             split.forget_lost_transaction();
+            self.end_writes_outside(split);
             self.client.send(&error).await?;
             return Ok(false);
         }
@@ -108,7 +109,7 @@ impl Session {
 
     /// Connects to the primary, or to a replica if that suffices. Fails with the reason why that is
     /// not possible now.
-    async fn try_home(&mut self, split: &mut Split, need: Need) -> Result<(), String> {
+    pub(super) async fn try_home(&mut self, split: &mut Split, need: Need) -> Result<(), String> {
         let service = self.context.service.clone();
         let replica = || match need {
             Need::Primary => None,
@@ -136,6 +137,11 @@ impl Session {
             opened.run(&carried::last_insert_id_statement(split.last_insert_id)).await.map_err(lost)?;
         }
         self.adopt(split, opened);
+        if !is_own && self.context.cache.is_some() {
+            // This server may have other defaults, and the account had its privileges at the login.
+            self.settings = None;
+            self.privileges.note_reload();
+        }
         if let Some(sharing) = &mut split.sharing {
             sharing.note_move(is_own);
         }

@@ -214,7 +214,7 @@ impl Session {
         let backend = replica.assignment.backend().clone();
         let running = backend.activity.begin();
         let FurtherConnection { server, assignment, .. } = &mut replica;
-        let exchanged = exchange(&mut self.client, server, assignment, &packet, &mut reply, says_lost, None).await;
+        let exchanged = exchange(&mut self.client, server, assignment, &packet, &mut reply, says_lost, |_, _| ()).await;
         match exchanged {
             Ok(()) => running.replied(),
             Err(Failure::Client(error)) => return Err(Missed::Failed(error)),
@@ -311,6 +311,6 @@ impl Session {
         // A statement that the replica cannot prepare gets the error of one that is not known.
         let packet = replica.packet(read).await?.unwrap_or(Cow::Borrowed(read.packet));
         let FurtherConnection { server, assignment, .. } = replica;
-        exchange(&mut self.client, server, assignment, &packet, reply, says_lost, None).await
+        exchange(&mut self.client, server, assignment, &packet, reply, says_lost, |_, _| ()).await
     }
 }

@@ -232,10 +232,11 @@ impl Session {
         let deadline = Instant::now() + limit;
         loop {
             while let Some(idle) = self.idle_connections.take(backend, identity) {
-                let has_schema = split.carried.sets(super::carried::SCHEMA);
+                // A login reads the account's privileges, by which results are cached.
+                let keeps_login = split.carried.sets(super::carried::SCHEMA) && self.context.cache.is_none();
                 let taking_over = async {
                     let mut connection = idle.read_remains().await?;
-                    connection.take_over(identity, has_schema).await.ok().map(|()| connection)
+                    connection.take_over(identity, keeps_login).await.ok().map(|()| connection)
                 };
                 // One that the server has closed meanwhile is dropped.
                 if let Ok(Some(connection)) = timeout_at(deadline, taking_over).await {

@@ -4,7 +4,7 @@ use super::carried::{Carried, PreparedIds, SCHEMA, StateChange};
 use super::command::{Command, Need};
 use super::further_connection::FurtherConnection;
 use super::prepared_statement::SplitPrepared;
-use super::route::Situation;
+use super::route::{Destination, Situation};
 use super::sharing_state::Sharing;
 use super::transaction_log::{Step, TransactionLog};
 use crate::login::elsewhere::Identity;
@@ -141,6 +141,15 @@ impl Split {
 }
 
 impl Split {
+    /// Returns whether a statement with this destination is executed by a replica, if one can.
+    pub fn leaves(&self, destination: &Destination) -> bool {
+        match destination {
+            Destination::Primary => false,
+            Destination::Last => self.last_replica.is_some(),
+            _ => true,
+        }
+    }
+
     /// Records what a statement has done to the state of the session.
     pub fn note_change(&mut self, change: &StateChange, packet: &[u8]) {
         match change {
