@@ -6,14 +6,13 @@ import pymongo
 import pytest
 from bson import Timestamp
 
-from support.mariadb import MariadbServer
+from support.mariadb import LOG, MariadbServer
 from support.selkie import SelkieServer
 from test_change_streams import changes, failure, masked, more, opened, rest
 
 pytestmark = pytest.mark.selkie_only
 
 REPLICA_SET = ("--topology", "replica-set")
-LOG = ("--log-bin", "--binlog-format=ROW", "--server-id=1", "--sync-binlog=1")
 
 
 @pytest.fixture(scope="module")
@@ -273,3 +272,79 @@ def test_an_unsuitable_log_is_explained(scratch, gateway):
         with gateway(scratch).client(directConnection=True) as client:
             refused = failure(lambda: opened(client["d"], "c"))
             assert refused.code == 40573 and reason in refused.details["errmsg"]
+
+
+def test_the_oplog_is_read_from_files(scratch, gateway, database_name):
+    """In both directions, beyond what a gateway has in memory, in batches that end anywhere."""
+    with gateway(scratch).client(directConnection=True) as client:
+        db = client[database_name]
+        for round in range(3):
+            db.c.insert_many([{"_id": f"{round} {number}"} for number in range(300)])
+            with client.start_session() as session, session.start_transaction():
+                db.c.insert_many([{"_id": f"{round} t{number}"} for number in range(3)], session=session)
+            db.c.insert_many([{"_id": f"{round} l{number}", "x": "x" * 400_000} for number in range(30)])
+            db.c.update_many({"x": None}, {"$set": {"y": round}})
+            scratch.sql("FLUSH BINARY LOGS")
+    with gateway(scratch).client(directConnection=True) as client:
+        log = client.local["oplog.rs"]
+        entries = list(log.find())
+        times = [entry["ts"] for entry in entries]
+        assert times == sorted(set(times))
+        kinds = [entry["op"] for entry in entries if entry["ns"] == f"{database_name}.c"]
+        assert (kinds.count("i"), kinds.count("u")) == (3 * 330, 300 + 600 + 900 + 3 + 6 + 9)
+        transactions = [entry for entry in entries if "lsid" in entry]
+        assert [len(entry["o"]["applyOps"]) for entry in transactions][-3:] == [3, 3, 3]
+        for size in (0, 7, 100):
+            assert list(log.find(batch_size=size)) == entries
+            assert list(log.find(batch_size=size).sort("$natural", -1)) == entries[::-1]
+        assert list(log.find({}, {"ts": 1}).sort("ts", -1).limit(5)) == [{"ts": ts} for ts in times[:-6:-1]]
+        for at in (1, len(times) // 2, -2):
+            assert [entry["ts"] for entry in log.find({"ts": {"$gte": times[at]}}, {"ts": 1})] == times[at:]
+            assert [entry["ts"] for entry in log.find({"ts": {"$lt": times[at]}}, {"ts": 1}).sort("ts", -1)] == times[:at][::-1]
+        assert log.count_documents({}) == log.estimated_document_count() == len(entries)
+
+
+def test_the_oplog_is_a_collection(db, server):
+    log = db.client.local["oplog.rs"]
+    db.c.insert_one({"_id": 1})
+    last = log.find().sort("$natural", -1).limit(1).next()
+    assert (last["op"], last["ns"], last["o"]) == ("i", f"{db.name}.c", {"_id": 1})
+    assert "oplog.rs" in db.client.local.list_collection_names() and "local" in db.client.list_database_names()
+    assert log.options()["capped"] is True
+    for action in (
+        lambda: log.insert_one({"_id": 1}), lambda: log.update_one({}, {"$set": {"x": 1}}), lambda: log.delete_many({}),
+        log.drop, lambda: log.rename("x"), lambda: log.create_index("x"),
+    ):
+        assert failure(action).code == 73
+    follow = log.find({"ts": {"$gt": last["ts"]}}, cursor_type=pymongo.CursorType.TAILABLE_AWAIT)
+    assert list(follow) == [] and follow.alive
+    server.sql(f"INSERT INTO {db.name}.c (doc) VALUES ('{{\"_id\": 2}}'), ('{{\"_id\": 3}}')")
+    assert [next(follow)["o"] for _ in range(2)] == [{"_id": 2}, {"_id": 3}]
+
+
+@pytest.mark.parametrize("killed", ["gateway", "mariadb"])
+def test_tailing_the_oplog_over_a_crash(scratch, gateway, database_name, killed):
+    selkie = gateway(scratch)
+    victim = scratch if killed == "mariadb" else selkie
+    with selkie.client(directConnection=True) as client:
+        collection, log = client[database_name].c, client.local["oplog.rs"]
+        collection.insert_one({"_id": -1})
+        last, seen = log.find().sort("$natural", -1).limit(1).next()["ts"], []
+
+        def follow(count):
+            nonlocal last
+            query = {"ts": {"$gt": last}, "ns": f"{database_name}.c"}
+            cursor = log.find(query, cursor_type=pymongo.CursorType.TAILABLE_AWAIT)
+            for _ in range(count):
+                entry = next(cursor)
+                last = entry["ts"]
+                seen.append(entry["o"]["_id"])
+            cursor.close()
+
+        for round in range(3):
+            collection.insert_many([{"_id": round * 50 + number} for number in range(50)])
+            follow(25)
+            victim.kill()
+            victim.start()
+            follow(25)
+        assert seen == [*range(150)]

@@ -6,7 +6,8 @@ import pymongo
 import pytest
 from bson import Timestamp
 
-from support.selkie import SelkieServer
+from support.mariadb import LOG, MariadbServer
+from support.selkie import EMBEDDED_MARIADB, SelkieServer
 
 pytestmark = pytest.mark.selkie_only
 
@@ -14,13 +15,18 @@ ENTRIES = 300
 
 
 @pytest.fixture(scope="module")
-def oplog(tmp_path_factory):
-    server = SelkieServer(tmp_path_factory.mktemp("oplog") / "selkie", options=("--topology", "replica-set")).start()
+def oplog(store, tmp_path_factory):
+    if store == EMBEDDED_MARIADB:
+        pytest.skip("has no log")
+    mariadb = MariadbServer(tmp_path_factory.mktemp("log"), LOG).start() if store == "mariadb" else None
+    server = SelkieServer(tmp_path_factory.mktemp("oplog") / "selkie", mariadb, ("--topology", "replica-set")).start()
     with server.client(directConnection=True) as client:
         for number in range(ENTRIES):
             client.test.c.insert_one({"_id": number})
         yield client.local["oplog.rs"]
     server.remove()
+    if mariadb:
+        mariadb.remove()
 
 
 MATCHES = {

@@ -2,8 +2,7 @@
 
 import pytest
 from blackbox.test_change_streams import REPLICA_SET, masked, opened, rest, servers  # noqa: F401
-from blackbox.test_change_streams_mariadb import LOG
-from support.mariadb import MariadbServer
+from support.mariadb import LOG, MariadbServer
 from support.selkie import EMBEDDED_MARIADB, SelkieServer
 
 pytestmark = pytest.mark.selkie_only
@@ -97,9 +96,7 @@ def test_events_agree(servers, database_name, options):
     assert len(ours) == len(theirs)
 
 
-def test_entries_of_the_log_agree(servers, database_name, store):
-    if store == "mariadb":
-        pytest.skip("has no local.oplog.rs")
+def test_entries_of_the_log_agree(servers, database_name):
     found = []
     for client in servers:
         prepare(client[database_name])

@@ -16,6 +16,9 @@ from .process import ServerProcess, free_port
 UNPACKED = Path(__file__).resolve().parents[2] / ".build" / "mariadb-plugins"
 PLUGINS = os.environ.get("MARIADB_PLUGINS") or (str(UNPACKED) if UNPACKED.is_dir() else None)
 
+# Options of a server whose log the change feed can read.
+LOG = ("--log-bin", "--binlog-format=ROW", "--server-id=1", "--sync-binlog=1")
+
 os.environ["PATH"] += os.pathsep + "/usr/sbin"
 
 

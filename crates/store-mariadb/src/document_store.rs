@@ -2,6 +2,7 @@
 
 use crate::accounts::change::MariaDbAccountChange;
 use crate::catalog::{attempts, collections, databases, statistics};
+use crate::feed::collection::{self as log, LogPlan};
 use crate::index::side_index::refresh;
 use crate::index::{build, manage};
 use crate::plan::{MariaDbPlan, planner};
@@ -35,6 +36,7 @@ impl MariaDbStore {
         namespaces: &[&Namespace],
         work: impl Future<Output = Result<T>>,
     ) -> Result<T> {
+        log::refuse(self, namespaces)?;
         if self.inside.is_some() {
             return Err(definitions::refused().into());
         }
@@ -48,6 +50,7 @@ impl MariaDbStore {
     /// Runs a change of indexes, which may take long. It does not change results, except their
     /// order and which writes are refused.
     async fn change_indexes<T>(&self, namespace: &Namespace, work: impl Future<Output = Result<T>>) -> Result<T> {
+        log::refuse(self, &[namespace])?;
         if self.inside.is_some() {
             return Err(definitions::refused().into());
         }
@@ -60,6 +63,11 @@ impl MariaDbStore {
 
 fn downcast(plan: &dyn Plan) -> error::Result<&MariaDbPlan> {
     plan.as_any().downcast_ref().ok_or_else(|| Error::internal("a plan of another store"))
+}
+
+/// Returns the plan, if it is one for the log of changes.
+fn of_log(plan: &dyn Plan) -> Option<&LogPlan> {
+    plan.as_any().downcast_ref()
 }
 
 /// Maps the failure of `future` to MongoDB's errors.
@@ -101,6 +109,9 @@ impl DocumentStore for MariaDbStore {
         namespace: &'a Namespace,
         query: Query<'a>,
     ) -> LocalBoxFuture<'a, error::Result<Arc<dyn Plan>>> {
+        if log::is_log(self, namespace) {
+            return Box::pin(async move { query.check().map(|()| Arc::new(log::plan(&query)) as Arc<dyn Plan>) });
+        }
         repeated(async move || self.make_plan(namespace, query).await)
     }
 
@@ -111,6 +122,9 @@ impl DocumentStore for MariaDbStore {
         path: &'a str,
         collation: &'a Collation,
     ) -> LocalBoxFuture<'a, error::Result<Arc<dyn Plan>>> {
+        if log::is_log(self, namespace) {
+            return self.plan(namespace, query);
+        }
         repeated(async move || {
             if query.predicate.matches_everything() && query.hint.is_none() && collation.is_simple() {
                 let table = self.known_table(namespace).await?;
@@ -129,15 +143,26 @@ impl DocumentStore for MariaDbStore {
         wanted: usize,
         sink: &'a mut dyn Sink,
     ) -> LocalBoxFuture<'a, error::Result<ScanEnd>> {
-        mapped(async move { scan::scan(self, downcast(plan)?, after, wanted, sink).await })
+        match of_log(plan) {
+            Some(plan) => Box::pin(log::scan(self, plan, after, sink)),
+            None => mapped(async move { scan::scan(self, downcast(plan)?, after, wanted, sink).await }),
+        }
     }
 
     fn sample<'a>(&'a self, plan: &'a dyn Plan, size: usize) -> LocalBoxFuture<'a, error::Result<Option<Vec<DocBuf>>>> {
-        mapped(async move { sample::sample(self, downcast(plan)?, size).await })
+        mapped(async move {
+            match of_log(plan) {
+                Some(_) => Ok(None),
+                None => sample::sample(self, downcast(plan)?, size).await,
+            }
+        })
     }
 
     fn count<'a>(&'a self, plan: &'a dyn Plan, enough: Option<u64>) -> LocalBoxFuture<'a, error::Result<Option<u64>>> {
-        repeated(async move || count::count(self, downcast(plan)?, enough).await)
+        repeated(async move || match of_log(plan) {
+            Some(_) => Ok(None),
+            None => count::count(self, downcast(plan)?, enough).await,
+        })
     }
 
     fn explain<'a>(
@@ -146,6 +171,9 @@ impl DocumentStore for MariaDbStore {
         counted: bool,
     ) -> LocalBoxFuture<'a, error::Result<Option<(&'static str, DocBuf)>>> {
         mapped(async move {
+            if of_log(plan).is_some() {
+                return Ok(None);
+            }
             Ok(explain::statements(self, downcast(plan)?, counted).await?.map(|statements| ("mariadb", statements)))
         })
     }
@@ -153,9 +181,12 @@ impl DocumentStore for MariaDbStore {
     fn tail<'a>(
         &'a self,
         namespace: &'a Namespace,
-        _: &'a Predicate,
+        predicate: &'a Predicate,
     ) -> LocalBoxFuture<'a, error::Result<Option<Arc<dyn Plan>>>> {
         mapped(async move {
+            if log::is_log(self, namespace) {
+                return Ok(Some(Arc::new(log::tail(predicate)) as Arc<dyn Plan>));
+            }
             let mut lease = self.pool.lease_for(namespace).await?;
             let Some(table) = self.catalog.table(&mut lease, namespace).await? else { return Ok(None) };
             if table.cap().is_none() {
@@ -165,13 +196,20 @@ impl DocumentStore for MariaDbStore {
         })
     }
 
-    fn additions(&self, _: &dyn Plan) -> LocalBoxFuture<'static, ()> {
+    fn additions(&self, plan: &dyn Plan) -> LocalBoxFuture<'static, ()> {
+        if let (Some(_), Some(feed)) = (of_log(plan), &self.feed) {
+            let mut watched = feed.watch();
+            return Box::pin(async move { drop(watched.changed().await) });
+        }
         // Other gateways and SQL clients may write too, so the cursor polls.
         Box::pin(async { tokio::time::sleep(POLL_EVERY).await })
     }
 
     fn write<'a>(&'a self, batch: WriteBatch) -> LocalBoxFuture<'a, error::Result<BatchOutcome>> {
         Box::pin(async move {
+            if let Err(error) = log::refuse(self, &[&batch.namespace]) {
+                return Ok(log::refused(error, &batch));
+            }
             if let Some(inside) = &self.inside {
                 return writes::write(self, inside, batch).await;
             }
@@ -271,15 +309,26 @@ impl DocumentStore for MariaDbStore {
     }
 
     fn collections<'a>(&'a self, database: &'a str) -> LocalBoxFuture<'a, error::Result<Vec<CollectionInfo>>> {
-        repeated(async move || collections::list(self, database).await)
+        repeated(async move || {
+            let mut collections = collections::list(self, database).await?;
+            log::add_to_collections(self, database, &mut collections);
+            Ok(collections)
+        })
     }
 
     fn collection<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, error::Result<Option<CollectionInfo>>> {
-        repeated(async move || collections::one(self, namespace).await)
+        repeated(async move || match log::is_log(self, namespace) {
+            true => Ok(Some(log::info())),
+            false => collections::one(self, namespace).await,
+        })
     }
 
     fn databases<'a>(&'a self) -> LocalBoxFuture<'a, error::Result<Vec<DatabaseInfo>>> {
-        repeated(async move || databases::list(self).await)
+        repeated(async move || {
+            let mut databases = databases::list(self).await?;
+            log::add_to_databases(self, &mut databases);
+            Ok(databases)
+        })
     }
 
     fn drop_database<'a>(&'a self, database: &'a str) -> LocalBoxFuture<'a, error::Result<bool>> {
@@ -320,25 +369,37 @@ impl DocumentStore for MariaDbStore {
     }
 
     fn indexes<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, error::Result<Option<Vec<IndexSpec>>>> {
-        repeated(async move || manage::list(self, namespace).await)
+        repeated(async move || match log::is_log(self, namespace) {
+            true => Ok(Some(Vec::new())),
+            false => manage::list(self, namespace).await,
+        })
     }
 
     fn cached_indexes<'a>(
         &'a self,
         namespace: &'a Namespace,
     ) -> LocalBoxFuture<'a, error::Result<Option<Vec<IndexSpec>>>> {
-        repeated(async move || manage::known(self, namespace).await)
+        repeated(async move || match log::is_log(self, namespace) {
+            true => Ok(Some(Vec::new())),
+            false => manage::known(self, namespace).await,
+        })
     }
 
     fn collection_stats<'a>(
         &'a self,
         namespace: &'a Namespace,
     ) -> LocalBoxFuture<'a, error::Result<Option<CollectionStats>>> {
-        repeated(async move || statistics::collection(self, namespace).await)
+        repeated(async move || match log::is_log(self, namespace) {
+            true => Ok(Some(log::statistics(self).await?)),
+            false => statistics::collection(self, namespace).await,
+        })
     }
 
     fn estimated_size<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, error::Result<SizeEstimate>> {
-        repeated(async move || statistics::estimated_size(self, namespace).await)
+        repeated(async move || match log::is_log(self, namespace) {
+            true => Ok(log::estimated_size()),
+            false => statistics::estimated_size(self, namespace).await,
+        })
     }
 
     fn content_version<'a>(&'a self, namespaces: &'a [Namespace]) -> LocalBoxFuture<'a, error::Result<Option<u64>>> {
@@ -366,6 +427,11 @@ impl DocumentStore for MariaDbStore {
     }
 
     fn validate<'a>(&'a self, namespace: &'a Namespace) -> LocalBoxFuture<'a, error::Result<Validation>> {
-        mapped(validate::validate(self, namespace))
+        mapped(async move {
+            match log::is_log(self, namespace) {
+                true => Ok(Validation::default()),
+                false => validate::validate(self, namespace).await,
+            }
+        })
     }
 }

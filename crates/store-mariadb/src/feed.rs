@@ -22,6 +22,7 @@
 
 mod catalog_rows;
 mod checkpoint;
+pub(crate) mod collection;
 mod entries;
 mod known_files;
 mod known_tables;
@@ -122,7 +123,8 @@ impl ChangeFeed for MariaDbStore {
         })
     }
 
-    fn is_collection(&self) -> bool {
+    /// Others write too, and the log is read behind them.
+    fn is_own_log(&self) -> bool {
         false
     }
 

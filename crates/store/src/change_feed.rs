@@ -98,8 +98,9 @@ pub trait ChangeFeed {
     /// Fails with 286 if entries behind `position` have been discarded.
     fn check_history(&self, position: FeedPosition) -> LocalBoxFuture<'_, Result<()>>;
 
-    /// Returns whether the feed is also the collection `local.oplog.rs`.
-    fn is_collection(&self) -> bool {
+    /// Returns whether the store logs its writes itself, so that [`ChangeFeed::latest`] is never
+    /// behind a write that has been acknowledged.
+    fn is_own_log(&self) -> bool {
         true
     }
 

@@ -139,7 +139,7 @@ async fn find_or_take(call: &Call<'_>, time: SnapshotTime) -> Result<Arc<KeptSna
     }
     let position = position_of(time);
     match call.worker.store.change_feed() {
-        Some(feed) if feed.is_collection() && feed.latest() <= position => {}
+        Some(feed) if feed.is_own_log() && feed.latest() <= position => {}
         _ => return Err(too_old(time)),
     }
     take(call, identity, Some(time)).await

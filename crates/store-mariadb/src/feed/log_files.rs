@@ -124,6 +124,20 @@ impl LogServer {
         }
     }
 
+    /// Opens the file from which a position can be read.
+    async fn open_at(&self, position: FeedPosition) -> Result<(LogReader, Checkpoint)> {
+        let reader = self.open_file(position.time).await.map_err(failure)?;
+        let origin = Checkpoint { position: FeedPosition::default(), gtids: Vec::new() };
+        Ok((reader.ok_or_else(history_lost)?, origin))
+    }
+
+    /// Returns the first position from which a file can be read.
+    async fn start_of(&self, index: usize) -> Result<FeedPosition, StreamEnd> {
+        let LogFile { created, is_first } = self.describe(index).await?;
+        let time = if is_first { created } else { created.saturating_add(1) };
+        Ok(FeedPosition { time, increment: 0 })
+    }
+
     async fn describe(&self, index: usize) -> Result<LogFile, StreamEnd> {
         let lost = || StreamEnd::PositionLost("MariaDB has no binary log".into());
         let file = self.files.get(index).ok_or_else(lost)?;
@@ -164,17 +178,46 @@ pub(super) async fn check(feed: &Feed, position: FeedPosition) -> error::Result<
     Ok(())
 }
 
+/// Returns the position at which the log begins.
+pub(super) async fn begin(feed: &Feed) -> Result<FeedPosition> {
+    let url = feed.followed.present(|_| {}).await;
+    let server = LogServer::connect(url, feed.files.clone(), Use::Briefly).await?;
+    Ok(server.start_of(0).await.map_err(failure)?.max(feed.valid_since()))
+}
+
+/// Returns the last known position before another from which the log can be read; `None` if the log
+/// begins there.
+pub(super) async fn start_before(feed: &Feed, position: FeedPosition) -> Result<Option<FeedPosition>> {
+    let url = feed.followed.present(|_| {}).await;
+    let server = LogServer::connect(url, feed.files.clone(), Use::Briefly).await?;
+    let begin = server.start_of(0).await.map_err(failure)?.max(feed.valid_since());
+    if position <= begin {
+        return Ok(None);
+    }
+    let (mut from, mut to) = (1, server.files.len());
+    while from < to {
+        let middle = (from + to) / 2;
+        match server.start_of(middle).await.map_err(failure)? < position {
+            true => from = middle + 1,
+            false => to = middle,
+        }
+    }
+    let of_file = server.start_of(from - 1).await.map_err(failure)?;
+    let checkpoint = feed.checkpoint(position.before()).map_or(begin, |checkpoint| checkpoint.position);
+    Ok(Some(begin.max(of_file).max(checkpoint)))
+}
+
 /// Opens the log at or before a position, to read on to it.
 pub(super) async fn open(feed: &Feed, position: FeedPosition) -> Result<(LogReader, Entries, LogServer)> {
     let url = feed.followed.present(|_| {}).await;
     let server = LogServer::connect(url, feed.files.clone(), Use::Briefly).await?;
     let (reader, checkpoint) = match feed.checkpoint(position) {
-        Some(checkpoint) => (server.open_behind(&checkpoint).await.map_err(failure)?, checkpoint),
-        None => {
-            let reader = server.open_file(position.time).await.map_err(failure)?;
-            let origin = Checkpoint { position: FeedPosition::default(), gtids: Vec::new() };
-            (reader.ok_or_else(history_lost)?, origin)
-        }
+        Some(checkpoint) => match server.open_behind(&checkpoint).await {
+            // It was purged, which the position need not be.
+            Err(StreamEnd::PositionLost(_)) => server.open_at(position).await?,
+            reader => (reader.map_err(failure)?, checkpoint),
+        },
+        None => server.open_at(position).await?,
     };
     Ok((reader, Entries::behind(&checkpoint), server))
 }

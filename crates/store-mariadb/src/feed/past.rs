@@ -28,6 +28,12 @@ const PARKED_MAX: usize = 8;
 /// Readers of a worker that read; further streams wait.
 const READING_MAX: usize = 8;
 
+/// Scans of a worker whose entries are kept.
+const HELD_MAX: usize = 4;
+
+/// A checkpoint is made after this many bytes of entries.
+const CHECKPOINT_BYTES: usize = 4 << 20;
+
 /// A reader, and the position behind which it goes on.
 struct PastReader {
     reader: LogReader,
@@ -35,6 +41,15 @@ struct PastReader {
     server: LogServer,
     /// Entries behind the stream's position.
     ready: VecDeque<Arc<FeedEntry>>,
+    /// Bytes of entries since the last checkpoint.
+    since_checkpoint: usize,
+}
+
+/// Entries that a scan has read and not used.
+pub(super) struct HeldEntries {
+    pub entries: Vec<Arc<FeedEntry>>,
+    /// The position behind which they begin.
+    pub behind: FeedPosition,
 }
 
 /// The readers of a worker.
@@ -42,15 +57,33 @@ pub(crate) struct PastReaders {
     /// Those that wait for their streams.
     parked: RefCell<VecDeque<(FeedPosition, PastReader)>>,
     reading: Semaphore,
+    /// The entries of scans that wait, by their direction and position.
+    held: RefCell<VecDeque<((bool, FeedPosition), HeldEntries)>>,
 }
 
 impl Default for PastReaders {
     fn default() -> PastReaders {
-        PastReaders { parked: RefCell::default(), reading: Semaphore::new(READING_MAX) }
+        PastReaders { parked: RefCell::default(), reading: Semaphore::new(READING_MAX), held: RefCell::default() }
     }
 }
 
 impl PastReaders {
+    /// Keeps entries for the scan that goes on in a direction behind a position.
+    pub(super) fn hold(&self, forward: bool, position: FeedPosition, entries: HeldEntries) {
+        let mut held = self.held.borrow_mut();
+        held.push_back(((forward, position), entries));
+        if held.len() > HELD_MAX {
+            held.pop_front();
+        }
+    }
+
+    /// Takes the entries that are kept for a scan.
+    pub(super) fn take_held(&self, forward: bool, position: FeedPosition) -> Option<HeldEntries> {
+        let mut held = self.held.borrow_mut();
+        let found = held.iter().position(|(key, _)| *key == (forward, position))?;
+        held.remove(found).map(|(_, entries)| entries)
+    }
+
     /// Returns entries behind a position. Fails with 286 if the log behind it was purged.
     pub async fn read(&self, feed: &Feed, position: FeedPosition) -> Result<Vec<Arc<FeedEntry>>> {
         let _permit = self.reading.acquire().await;
@@ -62,13 +95,13 @@ impl PastReaders {
         let end = feed.latest();
         // The server may have ended the connection of a reader that was parked.
         let (entries, reader) = match parked {
-            Some(reader) => match reader.read(position, end).await {
+            Some(reader) => match reader.read(feed, position, end).await {
                 Err(failure) if failure.is_lost() => {
-                    PastReader::open(feed, position).await?.read(position, end).await?
+                    PastReader::open(feed, position).await?.read(feed, position, end).await?
                 }
                 read => read?,
             },
-            None => PastReader::open(feed, position).await?.read(position, end).await?,
+            None => PastReader::open(feed, position).await?.read(feed, position, end).await?,
         };
         let Some(last) = entries.last() else { return Ok(vec![Arc::new(nothing_until(end))]) };
         let mut readers = self.parked.borrow_mut();
@@ -83,12 +116,13 @@ impl PastReaders {
 impl PastReader {
     async fn open(feed: &Feed, position: FeedPosition) -> mariadb_client::Result<PastReader> {
         let (reader, entries, server) = log_files::open(feed, position).await?;
-        Ok(PastReader { reader, entries, server, ready: VecDeque::new() })
+        Ok(PastReader { reader, entries, server, ready: VecDeque::new(), since_checkpoint: 0 })
     }
 
     /// Reads entries behind `position`, up to `end`.
     async fn read(
         mut self,
+        feed: &Feed,
         position: FeedPosition,
         end: FeedPosition,
     ) -> mariadb_client::Result<(Vec<Arc<FeedEntry>>, PastReader)> {
@@ -115,7 +149,10 @@ impl PastReader {
                 }
             };
             let read = match completed {
-                Completed::Group { entries, .. } => entries,
+                Completed::Group { entries, .. } => {
+                    self.note(feed, &entries);
+                    entries
+                }
                 Completed::Part => self.take_part().await?,
                 Completed::Nothing => Vec::new(),
             };
@@ -125,6 +162,15 @@ impl PastReader {
             if events % EVENTS_AT_ONCE == 0 {
                 tokio::task::yield_now().await;
             }
+        }
+    }
+
+    /// Counts a group that was read, and makes a checkpoint if there were many bytes.
+    fn note(&mut self, feed: &Feed, group: &[FeedEntry]) {
+        self.since_checkpoint += group.iter().map(FeedEntry::bytes).sum::<usize>();
+        if self.since_checkpoint > CHECKPOINT_BYTES && self.entries.is_synchronized() {
+            self.since_checkpoint = 0;
+            feed.add_checkpoint(self.entries.checkpoint());
         }
     }
 

@@ -121,6 +121,16 @@ impl Feed {
         locked(&self.recent).behind(position)
     }
 
+    /// Returns the last entries in memory up to a position: see [`RecentEntries::up_to`].
+    pub(super) fn recent_up_to(&self, position: FeedPosition, with_next: bool) -> (Vec<Arc<FeedEntry>>, FeedPosition) {
+        locked(&self.recent).up_to(position, with_next)
+    }
+
+    /// Returns the position before which nothing belongs to the log.
+    pub(super) fn valid_since(&self) -> FeedPosition {
+        *locked(&self.valid_since)
+    }
+
     /// Returns whether a position belongs to a log that has been lost.
     pub(super) fn has_lost(&self, position: FeedPosition) -> bool {
         position < *locked(&self.valid_since)
@@ -177,7 +187,11 @@ impl Feed {
 
     pub(super) fn add_checkpoint(&self, checkpoint: Checkpoint) {
         let mut checkpoints = locked(&self.checkpoints);
-        checkpoints.push_back(checkpoint);
+        let place = checkpoints.partition_point(|known| known.position < checkpoint.position);
+        if checkpoints.get(place).is_some_and(|known| known.position == checkpoint.position) {
+            return;
+        }
+        checkpoints.insert(place, checkpoint);
         if checkpoints.len() > CHECKPOINTS_MAX {
             let mut is_kept = false;
             checkpoints.retain(|_| {

@@ -56,6 +56,28 @@ impl RecentEntries {
         let taken = taken.take_while(|(at, entry)| *at < TAKEN_MAX || Some(entry.position) == last);
         Some(taken.map(|(_, entry)| entry.clone()).collect())
     }
+
+    /// Returns the last entries up to a position, some of them if they are many, and the position
+    /// behind which they begin. `with_next`: also those of the next position. If none are here,
+    /// all such entries are up to that position.
+    pub fn up_to(&self, position: FeedPosition, with_next: bool) -> (Vec<Arc<FeedEntry>>, FeedPosition) {
+        let mut end = self.entries.partition_point(|entry| entry.position <= position);
+        if with_next
+            && end.checked_sub(1).and_then(|last| self.entries.get(last)).is_none_or(|last| last.position < position)
+            && position >= self.since
+            && let Some(next) = self.entries.get(end).map(|next| next.position)
+        {
+            end = self.entries.partition_point(|entry| entry.position <= next);
+        }
+        let mut begin = end.saturating_sub(TAKEN_MAX);
+        // The entries of a position are taken together.
+        if let Some(first) = self.entries.get(begin).filter(|_| begin < end).map(|first| first.position) {
+            begin = self.entries.partition_point(|entry| entry.position < first);
+        }
+        let before = begin.checked_sub(1).and_then(|before| self.entries.get(before));
+        let behind = before.map_or(self.since, |before| before.position);
+        (self.entries.range(begin..end).cloned().collect(), behind)
+    }
 }
 
 #[cfg(test)]
@@ -67,6 +89,28 @@ mod tests {
         let text = "x".repeat(bytes);
         let document = DocBuf::build(|writer| writer.append("t", text.as_str()));
         FeedEntry { position: FeedPosition { time, increment: 1 }, operation: 0, document, before: None }
+    }
+
+    #[test]
+    fn entries_are_taken_backwards() {
+        let at = |time| FeedPosition { time, increment: 1 };
+        let mut recent = RecentEntries::since(at(1));
+        recent.extend(vec![entry(2, 10), entry(4, 10), entry(4, 10), entry(6, 10)]);
+        let times = |position, with_next| {
+            let (found, behind) = recent.up_to(position, with_next);
+            (found.iter().map(|entry| entry.position.time).collect::<Vec<_>>(), behind.time)
+        };
+        assert_eq!(times(at(9), false), (vec![2, 4, 4, 6], 1));
+        assert_eq!(times(at(4), true), (vec![2, 4, 4], 1));
+        assert_eq!(times(at(3), false), (vec![2], 1));
+        assert_eq!(times(at(3), true), (vec![2, 4, 4], 1));
+        assert_eq!(times(at(1), true), (vec![2], 1));
+        assert_eq!(times(at(1), false), (vec![], 1));
+        assert_eq!(times(at(0), true), (vec![], 1));
+        let mut many = RecentEntries::since(at(1));
+        many.extend((0..2 * TAKEN_MAX as u32).map(|number| entry(2 + number, 1)).collect());
+        let (found, behind) = many.up_to(at(900), false);
+        assert_eq!((found.len(), behind.time), (TAKEN_MAX, 1 + TAKEN_MAX as u32));
     }
 
     #[test]

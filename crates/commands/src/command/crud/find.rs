@@ -113,7 +113,7 @@ pub async fn find(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disp
 /// forever.
 fn check_oplog(call: &Call<'_>, namespace: &Namespace) -> Result<()> {
     let is_oplog = (&*namespace.database, &*namespace.collection) == ("local", "oplog.rs");
-    let lacks_oplog = is_oplog && !call.worker.store.change_feed().is_some_and(|feed| feed.is_collection());
+    let lacks_oplog = is_oplog && call.worker.store.change_feed().is_none();
     if lacks_oplog && call.worker.server.settings.topology != Topology::Standalone {
         let message = "this server has no oplog: local.oplog.rs cannot be followed";
         return Err(Error::new(Code::NOT_IMPLEMENTED, message));
