@@ -38,6 +38,34 @@ def test_state(wires, command):
     assert shape(ours) == shape(theirs)
 
 
+@pytest.mark.parametrize("read", [
+    {"find": "system.replset"}, {"find": "system.replset", "projection": {"members.host": 1, "_id": 0}},
+    {"find": "system.replset", "filter": {"_id": "other"}}, {"aggregate": "system.replset", "pipeline": [{"$match": {"version": 1}}], "cursor": {}}])
+def test_the_stored_configuration(wires, read):
+    ours, theirs = (wire.run({**read, "$db": "local"}) for wire in wires)
+    assert shape(ours) == shape(theirs)
+    stored = wires[0].run({"find": "system.replset", "$db": "local"})["cursor"]["firstBatch"]
+    assert stored == [wires[0].run({"replSetGetConfig": 1, "$db": "admin"})["config"]]
+
+
+def test_replies_to_writes_name_their_time(wires):
+    replies = []
+    for wire in wires:
+        wire.run({"dropDatabase": 1, "$db": "times"})
+        upsert = {"q": {"_id": 2}, "u": {"$set": {"x": 1}}, "upsert": True}
+        replies.append([wire.run({**command, "$db": "times"}) for command in (
+            {"insert": "c", "documents": [{"_id": 1}]}, {"insert": "c", "documents": [{"_id": 1}]},
+            {"update": "c", "updates": [upsert]}, {"update": "c", "updates": [upsert]},
+            {"findAndModify": "c", "query": {"_id": 1}, "update": {"$set": {"x": 2}}},
+            {"delete": "c", "deletes": [{"q": {}, "limit": 0}]}, {"delete": "c", "deletes": [{"q": {}, "limit": 0}]},
+            {"insert": "c", "documents": [{"_id": 9}], "writeConcern": {"w": 3}}, {"create": "d"}, {"drop": "d"})])
+        assert [reply["opTime"]["ts"] for reply in replies[-1] if "opTime" in reply] == sorted(
+            reply["opTime"]["ts"] for reply in replies[-1] if "opTime" in reply)
+        assert all(reply["opTime"]["ts"] <= reply["operationTime"] for reply in replies[-1] if "opTime" in reply)
+    for ours, theirs in zip(*replies):
+        assert list(shape(ours).items()) == list(shape(theirs).items())
+
+
 def test_changes_are_refused(wires):
     for command in CHANGES:
         ours, theirs = (wire.run({**command, "$db": "admin"}) for wire in wires)

@@ -18,6 +18,7 @@ use crate::document_cache::{self, Lookup};
 use crate::envelope::{self, collection_by_uuid, collection_uuid, internal_fields};
 use crate::login;
 use crate::read::text_indexes;
+use crate::replica_set;
 use crate::table::COMMANDS;
 use crate::table::spec::{Access, Handler, Spec};
 use crate::time_series;
@@ -30,15 +31,14 @@ use futures_util::future::Either;
 use mongo_wire::Request;
 use outcome::{count, count_cached, panicked, report};
 use reply_times::ReplyTimes;
-use server::cluster_clock::ClusterTime;
 use server::operation::OperationContext;
 use server::profiling::{self, CompletedOperation};
-use server::{ClientSession, Worker, clock};
+use server::{ClientSession, Worker};
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::time::{Duration, Instant};
 use steps::Interruptible;
-use store::{FeedPosition, Identity};
+use store::Identity;
 use transaction::WorkerSlot;
 
 /// Executes one request and appends the reply's body, one BSON document, to `reply`. Never fails:
@@ -117,13 +117,7 @@ async fn run_request(
 /// Gives a time to the command if it has written, and adds the times to its reply.
 fn append_times(worker: &Worker, spec: Option<&Spec>, body: Doc<'_>, reply: &mut Vec<u8>, start: usize) {
     if spec.is_some_and(|spec| spec.writes(body)) {
-        let clock = &worker.server.cluster_clock;
-        let latest = worker.store.change_feed().map(|feed| feed.latest());
-        match latest.filter(|latest| *latest != FeedPosition::default()) {
-            // Streams that start at this time must not miss later writes.
-            Some(latest) => clock.note_commit(ClusterTime::new(latest.time, latest.increment)),
-            None => clock.note_write(clock::now_seconds()),
-        }
+        replica_set::note_write(worker);
     }
     if let Some(times) = ReplyTimes::now(&worker.server) {
         times.append(reply, start);

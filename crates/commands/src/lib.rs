@@ -29,6 +29,7 @@ mod index_definition;
 pub mod login;
 pub mod pipeline;
 pub mod read;
+mod replica_set;
 pub mod reply;
 pub mod table;
 pub mod time_series;

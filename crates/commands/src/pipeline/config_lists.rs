@@ -1,5 +1,6 @@
-//! Collections of the database `config` of a router: its shards and sharded collections. Tools
-//! read them there. If collections cannot be sharded, there is one shard, which is this server.
+//! Collections in which tools read the arrangement of servers. A router has them in the database
+//! `config`: its shards and sharded collections. If collections cannot be sharded, there is one
+//! shard, which is this server. A replica set has its configuration in `local.system.replset`.
 //!
 //! They are not collections of the store, so that nothing wrong remains if the topology changes.
 
@@ -8,6 +9,7 @@ use crate::arguments::options;
 use crate::call::Call;
 use crate::pipeline::{open, over_views};
 use crate::read::Reader;
+use crate::replica_set;
 use document::{Collation, DocBuf, DocWriter, Value};
 use error::Result;
 use server::Topology;
@@ -22,18 +24,19 @@ const FORM: [(&str, i32); 2] = [("minCompatibleVersion", 5), ("currentVersion", 
 
 /// Returns whether a read of this collection is answered here.
 pub fn is_list(call: &Call<'_>, namespace: &Namespace) -> bool {
-    if &*namespace.database != "config" || call.worker.server.settings.topology != Topology::Router {
-        return false;
-    }
-    match &*namespace.collection {
-        "shards" => true,
-        "collections" | "databases" | "version" => call.worker.store.sharding().is_some(),
+    match (&call.worker.server.settings.topology, &*namespace.database, &*namespace.collection) {
+        (Topology::Router, "config", "shards") => true,
+        (Topology::Router, "config", "collections" | "databases" | "version") => call.worker.store.sharding().is_some(),
+        (Topology::ReplicaSet { .. }, "local", "system.replset") => true,
         _ => false,
     }
 }
 
 /// Returns the documents of such a collection.
 pub async fn list(call: &Call<'_>, namespace: &Namespace) -> Result<Vec<DocBuf>> {
+    if let Topology::ReplicaSet { name, advertised } = &call.worker.server.settings.topology {
+        return Ok(vec![DocBuf::build(|writer| replica_set::write_config(name, advertised, writer))]);
+    }
     let sharding = call.worker.store.sharding();
     match (&*namespace.collection, sharding) {
         ("collections", Some(sharding)) => collections(sharding).await,

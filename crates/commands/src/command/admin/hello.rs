@@ -7,6 +7,7 @@ use crate::call::{Call, Disposition};
 use crate::envelope::check_client;
 use crate::login::arguments::{Authenticate, Start};
 use crate::login::{attempt, sasl, x509};
+use crate::replica_set;
 use auth::UserName;
 use bytes::Bytes;
 use document::{Doc, DocBuf, DocWriter, Element, ObjectId, Value};
@@ -282,16 +283,12 @@ fn write_topology(call: &Call<'_>, is_primary: bool, reply: &mut DocWriter<'_>) 
             }
             reply.append("me", advertised);
             if is_primary {
-                reply.append("electionId", ObjectId([0x7F, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0, 0, 0, 0, 1]));
+                reply.append("electionId", replica_set::ELECTION);
             }
             let written = call.worker.server.cluster_clock.committed();
             let mut last_write = reply.document("lastWrite");
             for (optime, date) in [("opTime", "lastWriteDate"), ("majorityOpTime", "majorityWriteDate")] {
-                {
-                    let mut optime = last_write.document(optime);
-                    optime.append("ts", written.value());
-                    optime.append("t", 1_i64);
-                }
+                replica_set::write_time(optime, written, &mut last_write);
                 last_write.append(date, Value::DateTime(i64::from(written.seconds()) * 1000));
             }
         }

@@ -4,11 +4,11 @@ use crate::arguments::{is_absent, wrong_types};
 use crate::call::{Call, Disposition};
 use crate::envelope::WriteConcern;
 use crate::pipeline::config_lists;
+use crate::replica_set::{self, write_time};
 use crate::table::fields;
 use document::{Doc, DocWriter, Value};
 use error::{Code, Error, Result};
 use server::Topology;
-use server::cluster_clock::ClusterTime;
 
 /// Reports that MongoDB's cloud monitoring is off.
 pub fn free_monitoring(_call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
@@ -69,45 +69,9 @@ pub fn replica_set_status(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Res
     Ok(())
 }
 
-/// Appends a time of replication.
-fn write_time(name: &str, time: ClusterTime, writer: &mut DocWriter<'_>) {
-    let mut optime = writer.document(name);
-    optime.append("ts", time.value());
-    optime.append("t", 1_i64);
-}
-
 pub fn replica_set_config(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let (name, advertised) = replica_set(call)?;
-    let mut config = reply.document("config");
-    config.append("_id", name);
-    config.append("version", 1);
-    config.append("term", 1);
-    {
-        let mut members = config.array("members");
-        let mut member = members.document();
-        member.append("_id", 0);
-        member.append("host", advertised);
-        member.append("arbiterOnly", false);
-        member.append("buildIndexes", true);
-        member.append("hidden", false);
-        member.append("priority", 1.0);
-        drop(member.document("tags"));
-        member.append("secondaryDelaySecs", 0_i64);
-        member.append("votes", 1);
-    }
-    config.append("protocolVersion", 1_i64);
-    config.append("writeConcernMajorityJournalDefault", true);
-    let mut settings = config.document("settings");
-    settings.append("chainingAllowed", true);
-    settings.append("heartbeatIntervalMillis", 2000);
-    settings.append("heartbeatTimeoutSecs", 10);
-    settings.append("electionTimeoutMillis", 10_000);
-    settings.append("catchUpTimeoutMillis", -1);
-    settings.append("catchUpTakeoverDelayMillis", 30_000);
-    drop(settings.document("getLastErrorModes"));
-    let mut concern = settings.document("getLastErrorDefaults");
-    concern.append("w", 1);
-    concern.append("wtimeout", 0);
+    replica_set::write_config(name, advertised, &mut reply.document("config"));
     Ok(())
 }
 

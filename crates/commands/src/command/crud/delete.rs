@@ -6,6 +6,7 @@ use crate::arguments;
 use crate::arguments::options;
 use crate::arguments::unknown_field;
 use crate::call::{Call, Disposition};
+use crate::replica_set;
 use crate::time_series;
 use crate::time_series::Series;
 use crate::write;
@@ -72,6 +73,7 @@ fn write_reply(call: &Call<'_>, outcomes: &write::Outcomes, reply: &mut DocWrite
         return;
     }
     reply.append("n", deleted as i32);
+    replica_set::write_outcome_time(call, reply);
     write::write_errors(outcomes, reply);
     write::write_retried(outcomes, reply);
 }

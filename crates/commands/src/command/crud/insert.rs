@@ -8,6 +8,7 @@ use crate::call::{Call, Disposition};
 use crate::command::sessions::transactions;
 use crate::envelope::check_statement_id;
 use crate::envelope::collection_uuid;
+use crate::replica_set;
 use crate::time_series;
 use crate::write::statements::inline_statements;
 use crate::write::{self, new_document};
@@ -82,6 +83,7 @@ pub async fn insert(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Di
         return Ok(Disposition::Reply);
     }
     reply.append("n", inserted as i32);
+    replica_set::write_outcome_time(call, reply);
     write::write_errors(&outcomes, reply);
     write::write_retried(&outcomes, reply);
     Ok(Disposition::Reply)

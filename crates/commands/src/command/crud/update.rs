@@ -6,6 +6,7 @@ use crate::arguments;
 use crate::arguments::options;
 use crate::arguments::{plain_boolean, unknown_field};
 use crate::call::{Call, Disposition};
+use crate::replica_set;
 use crate::time_series;
 use crate::time_series::Series;
 use crate::write;
@@ -77,6 +78,7 @@ fn write_reply(call: &Call<'_>, outcomes: &write::Outcomes, reply: &mut DocWrite
         return;
     }
     reply.append("n", (matched + upserted) as i32);
+    replica_set::write_outcome_time(call, reply);
     write::write_errors(outcomes, reply);
     if upserted > 0 {
         let mut array = reply.array("upserted");
