@@ -219,6 +219,23 @@ def test_transactions_beside_snapshots(replica_set):
     sessions.close()
 
 
+def test_a_transaction_at_a_time(replica_set, store):
+    if store == "mariadb":
+        pytest.skip("the times of its log are not those of replies")
+    client, sessions = Client(replica_set), Sessions(replica_set)
+    client.run(insert(1))
+    moment = time_of(client.find(SNAPSHOT))
+    begin = {"find": "c", "readConcern": at(moment)}
+    assert sessions.run(begin, "snapshots", "s", 1, start=True)["ok"] == 1
+    client.run(insert(2))
+    assert sessions.run({"aggregate": "c", "pipeline": [{"$count": "n"}], "cursor": {}}, "snapshots", "s", 1)["cursor"]["firstBatch"] == [{"n": 1}]
+    assert sessions.run(insert(3), "snapshots", "s", 1)["ok"] == 1
+    assert sessions.run({"commitTransaction": 1}, "admin", "s", 1)["ok"] == 1
+    late = sessions.run(begin, "snapshots", "s", 2, start=True)
+    assert (late["code"], late["errorLabels"]) == (239, ["TransientTransactionError"])
+    sessions.close()
+
+
 def test_a_standalone_server_has_no_snapshots(own_server):
     with own_server("--topology", "standalone").client() as client, client.start_session(snapshot=True) as session:
         with pytest.raises((OperationFailure, pymongo.errors.ConfigurationError)):

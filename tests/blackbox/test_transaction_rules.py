@@ -102,6 +102,10 @@ NUMBERS = [
     of("s", 1, FIND, True, readConcern={"afterClusterTime": LATER}), of("s", 1, FIND),
     of("s", 2, FIND, True, readConcern={"level": "snapshot", "afterClusterTime": Timestamp(1, 1)}), of("s", 2, COMMIT),
     (FIND, {"lsid": {"id": Binary(bytes(16), 4), "txnNumber": Int64(1)}}),
+    *(of("s", 3 + number, FIND, True, readConcern=concern) for number, concern in enumerate((
+        {"level": "snapshot", "atClusterTime": Timestamp(1, 1)}, {"level": "snapshot", "atClusterTime": LATER},
+        {"level": "local", "atClusterTime": Timestamp(1, 1)}, {"level": "snapshot", "atClusterTime": Timestamp(0, 0)},
+        {"level": "snapshot", "atClusterTime": 5}, {"level": "snapshot", "atClusterTime": Timestamp(1, 1), "afterClusterTime": Timestamp(1, 1)}))),
 ]
 
 

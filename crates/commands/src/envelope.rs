@@ -29,7 +29,9 @@ mod write_concern;
 
 pub use client_metadata::check_client;
 pub use cluster_time::read_cluster_time;
-pub use read_concern::{SnapshotTime, check_read_concern, refuse_level, wait_for_read_concern, wait_for_time};
+pub use read_concern::{
+    SnapshotTime, check_read_concern, check_snapshot_time, refuse_level, wait_for_read_concern, wait_for_time,
+};
 use read_preference::{check_read_preference, preference_of};
 pub use write_concern::{WriteConcern, write_unsatisfied};
 

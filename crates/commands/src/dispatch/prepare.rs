@@ -117,7 +117,7 @@ fn check_shared(call: &mut Call<'_>, errors: &mut FirstError) {
     if envelope.in_transaction {
         errors.record(Phase::SessionUse, transactions::check_concerns(spec, envelope));
         if let Some(read_concern) = envelope.read_concern.filter(|_| *topology != Topology::Standalone) {
-            let waited = envelope::wait_for_time(read_concern, &worker.server.cluster_clock);
+            let waited = envelope::wait_for_read_concern(read_concern, &worker.server.cluster_clock);
             errors.record(Phase::ReadConcernWait, waited);
         }
     } else if let Some(read_concern) = envelope.read_concern {

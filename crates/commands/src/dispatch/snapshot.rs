@@ -174,6 +174,7 @@ fn without_transaction(error: Error) -> Error {
     Error::new(Code::SNAPSHOT_UNAVAILABLE, message)
 }
 
-fn position_of(time: ClusterTime) -> FeedPosition {
+/// Returns a time as a position in the change feed.
+pub(super) fn position_of(time: ClusterTime) -> FeedPosition {
     FeedPosition { time: time.seconds(), increment: time.increment() }
 }

@@ -4,14 +4,15 @@
 //! the transaction, so that its handler does not know. A statement that fails aborts the
 //! transaction, except if it was refused before it was executed.
 
-use super::{handle, identity, report_concern};
+use super::{handle, identity, report_concern, snapshot};
 use crate::call::{Call, Disposition};
 use crate::command::sessions::transactions;
-use crate::envelope;
+use crate::envelope::{self, SnapshotTime};
 use document::{Doc, DocWriter};
 use error::{Code, Error, Result};
 use server::logical_session::LogicalSessionId;
 use server::session_state::{StatementRole, Step};
+use server::snapshots::too_old;
 use server::{Server, Worker};
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -84,7 +85,8 @@ pub(super) async fn run<'a>(
         }
         (_, Step::Begin) => {
             let identity = identity(call).unwrap_or_default();
-            let handle = under(identity, worker.store.begin_transaction()).await.map_err(ended)?;
+            let time = call.envelope.read_concern.and_then(SnapshotTime::of);
+            let handle = under(identity, begin(call, time)).await.map_err(ended)?;
             registry.attach(&id, number, handle).map_err(ended)?;
         }
         (_, Step::Continue) => {}
@@ -102,6 +104,22 @@ pub(super) async fn run<'a>(
     let written = reply.get(start..).and_then(Doc::from_bytes);
     attempt.succeeded = written.is_some_and(|reply| reply.get("writeErrors").is_none());
     Ok(disposition)
+}
+
+/// Begins a transaction of the store. Fails with 239 if it must read the state of a time
+/// (`atClusterTime`) that is not the present one.
+async fn begin(call: &Call<'_>, time: Option<SnapshotTime>) -> Result<Arc<dyn Transaction>> {
+    let store = &call.worker.store;
+    let Some(SnapshotTime::At(time)) = time else { return store.begin_transaction().await };
+    let position = snapshot::position_of(time);
+    if let Some(feed) = store.change_feed() {
+        feed.advance(position);
+    }
+    let handle = store.begin_transaction().await?;
+    match handle.snapshot_times() {
+        Some(times) if times.contain(position) => Ok(handle),
+        _ => Err(too_old(time).with_labels(&[TRANSIENT])),
+    }
 }
 
 /// Commits a transaction, and records the outcome. This is a task of its own: if the client leaves,

@@ -130,6 +130,11 @@ impl SnapshotTime {
 pub fn check_snapshot_time(concern: Doc<'_>) -> Result<()> {
     match concern.get("atClusterTime") {
         None => Ok(()),
+        Some(Value::Timestamp { .. }) if concern.get("afterClusterTime").is_some() => Err(Error::new(
+            Code::INVALID_OPTIONS,
+            "Specifying a timestamp for readConcern snapshot in a causally consistent session is not allowed. See \
+             https://docs.mongodb.com/manual/core/read-isolation-consistency-recency/#causal-consistency",
+        )),
         Some(Value::Timestamp { .. }) if concern.get("level") == Some(Value::String("snapshot")) => Ok(()),
         Some(Value::Timestamp { .. }) => {
             let message = "atClusterTime field can be set only if level is equal to snapshot";

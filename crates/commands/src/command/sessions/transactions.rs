@@ -114,6 +114,7 @@ fn check_level(concern: Element<'_>) -> Result<()> {
     let Some(fields) = concern.value().as_document() else {
         return Err(Error::failed_to_parse("readConcern field should be an object"));
     };
+    envelope::check_snapshot_time(fields)?;
     for field in fields.elements() {
         match (field.key(), field.value()) {
             ("level", Value::String("local" | "majority" | "snapshot")) => {}
@@ -123,11 +124,7 @@ fn check_level(concern: Element<'_>) -> Result<()> {
                 return Err(Error::new(Code::INVALID_OPTIONS, message));
             }
             ("level", _) => return Err(envelope::refuse_level(field)),
-            ("atClusterTime", _) => {
-                let message = "Transactions at a given time are not supported by this server; leave out atClusterTime";
-                return Err(Error::new(Code::INVALID_OPTIONS, message));
-            }
-            ("afterClusterTime" | "afterOpTime" | "provenance", _) => {}
+            ("afterClusterTime" | "afterOpTime" | "atClusterTime" | "provenance", _) => {}
             (other, _) => {
                 return Err(Error::new(Code::INVALID_OPTIONS, format!("Unrecognized option in readConcern: {other}")));
             }
