@@ -243,10 +243,12 @@ STAGES = [
     {"$sortByCount": "$a"}, {"$project": {"_id": 0}}, {"$addFields": {"_id": 1}}, {"$replaceWith": {"a": "$_id"}},
     {"$match": {"operationType": "insert"}}, {"$redact": "$$KEEP"}, {"$unset": "fullDocument"}, {"$set": {"x": 1}},
     {"$project": {"fullDocument": 0}}, {"$match": {"$expr": {"$gt": ["$fullDocument._id", 1]}}}, {"$match": 1},
+    {"$match": {"$text": {"$search": "a"}}}, {"$documents": [{"a": 1}]}, {"$fill": {"output": {"x": {"value": 1}}}},
+    {"$fill": {"sortBy": {"a": 1}, "output": {"x": {"method": "locf"}, "y": {"value": 1}}}},
 ]
 
 OPTIONS = [
-    {"fullDocument": "required"}, {"fullDocumentBeforeChange": "required"}, {"fullDocument": "x"}, {"nope": 1},
+    {"fullDocument": "required"}, {"fullDocument": "required", "fullDocumentBeforeChange": "required"}, {"fullDocumentBeforeChange": "required"}, {"fullDocument": "x"}, {"nope": 1},
     {"resumeAfter": {"_data": "zz"}}, {"resumeAfter": {"x": 1}}, {"resumeAfter": {}}, {"startAfter": {"_data": 1}},
     {"startAtOperationTime": 1}, {"allChangesForCluster": True}, {"startAtOperationTime": Timestamp(2**32 - 9, 1)},
     {"resumeAfter": {"_data": "82FF0AB23D000000022B0229296E04"}},

@@ -78,10 +78,16 @@ pub async fn open(call: &Call<'_>, namespace: &Namespace, stage: Doc<'_>, argume
     check_position(rest.as_doc())?;
     let parsed = Pipeline::parse(rest.as_doc(), &context);
     // Whether a stage may follow is checked before its position.
-    if parsed.as_ref().map_or_else(|error| error.code() == NOT_FIRST, |_| true) {
+    let is_misplaced = |error: &Error| matches!(error.code(), NOT_FIRST | Code::INVALID_NAMESPACE);
+    if parsed.as_ref().map_or_else(is_misplaced, |_| true) {
         check_stages(rest.as_doc())?;
     }
-    let pipeline = parsed?;
+    let searches = |pipeline: &Pipeline| pipeline.leading_match().is_some_and(|filter| filter.text_search().is_some());
+    let pipeline = match parsed {
+        Err(error) if error.code() == Code::INDEX_NOT_FOUND => return Err(text_not_first()),
+        Ok(pipeline) if searches(&pipeline) => return Err(text_not_first()),
+        parsed => parsed?,
+    };
     let options = StreamOptions::read(stage, namespace, is_collection)?;
     if is_collection {
         check_collection(call, namespace).await?;
@@ -98,6 +104,11 @@ pub async fn open(call: &Call<'_>, namespace: &Namespace, stage: Doc<'_>, argume
         token,
         is_invalidated: false,
     })))
+}
+
+/// Returns the error for a text search, which requires the index of a collection.
+fn text_not_first() -> Error {
+    Error::new(Code(17313), "$match with $text is only allowed as the first pipeline stage")
 }
 
 /// Fails with 72 for a read concern other than majority.

@@ -31,8 +31,12 @@ impl Images {
     /// Returns the images if the entry has them; `None` if a document must be looked up. Fails as
     /// [`Images::of`] does.
     pub fn logged(event: &Event<'_>, entry: &FeedEntry, view: View) -> Result<Option<Images>> {
+        if matches!(event.kind, EventKind::Update { .. }) && view.full_document == FullDocument::UpdateLookup {
+            return Ok(None);
+        }
+        // If both are missing, MongoDB reports this one.
+        let before = before(event, entry, view)?;
         let after = match (&event.kind, view.full_document) {
-            (EventKind::Update { .. }, FullDocument::UpdateLookup) => return Ok(None),
             (EventKind::Update { difference, .. }, FullDocument::WhenAvailable | FullDocument::Required) => {
                 let before = entry.before.as_ref();
                 Some(before.map(|before| changed(before.as_doc(), *difference)).transpose()?)
@@ -42,7 +46,7 @@ impl Images {
         if after == Some(None) && view.full_document == FullDocument::Required {
             return Err(missing("a post-image for all update events, but the post-image", event));
         }
-        Ok(Some(Images { before: before(event, entry, view)?, after }))
+        Ok(Some(Images { before, after }))
     }
 }
 

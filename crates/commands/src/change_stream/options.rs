@@ -124,6 +124,12 @@ fn scope(is_cluster: bool, namespace: &Namespace, is_collection: bool) -> Result
     Ok(Scope::Collection(namespace.clone()))
 }
 
+/// Returns whether a `$fill` uses no values of other documents.
+fn sets_values_only(fill: Value<'_>) -> bool {
+    let output = fill.as_document().and_then(|fill| fill.get("output")?.as_document()).unwrap_or(Doc::EMPTY);
+    output.values().all(|field| field.as_document().is_some_and(|field| field.get("method").is_none()))
+}
+
 /// Fails with 20 for a stage that may not follow `$changeStream`.
 pub fn check_stages(stages: Doc<'_>) -> Result<()> {
     for stage in stages.values().filter_map(Value::as_document).filter_map(Doc::first) {
@@ -131,6 +137,8 @@ pub fn check_stages(stages: Doc<'_>) -> Result<()> {
             "$match" | "$project" | "$addFields" | "$set" | "$unset" | "$replaceRoot" | "$replaceWith" | "$redact" => {
                 continue;
             }
+            // MongoDB makes an `$addFields` of it.
+            "$fill" if sets_values_only(stage.value()) => continue,
             // MongoDB names the stage that it makes of it.
             "$count" | "$sortByCount" | "$bucket" => "$group",
             "$densify" | "$fill" => "$sort",
