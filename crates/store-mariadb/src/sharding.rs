@@ -12,11 +12,12 @@
 //! write instead of with it.
 //!
 //! In reading order: [`servers`] (the data servers), [`definition`] (both tables), [`layout`] (what
-//! the head's table says about the collection), [`data_tables`] (statements on data servers) and
-//! [`shard_collection`].
+//! the head's table says about the collection), [`data_tables`] (statements on data servers),
+//! [`shard_collection`] and [`indexes`].
 
 pub(crate) mod data_tables;
 pub(crate) mod definition;
+pub(crate) mod indexes;
 pub(crate) mod layout;
 pub(crate) mod servers;
 mod shard_collection;
@@ -86,15 +87,10 @@ impl Sharding for MariaDbStore {
         Box::pin(async move { Ok(self.sharded_one(namespace).await?) })
     }
 
-    fn shard_collection<'a>(
-        &'a self,
-        namespace: &'a Namespace,
-        key: Doc<'a>,
-        unique: bool,
-    ) -> LocalBoxFuture<'a, error::Result<()>> {
+    fn shard_collection<'a>(&'a self, namespace: &'a Namespace, key: Doc<'a>) -> LocalBoxFuture<'a, error::Result<()>> {
         Box::pin(async move {
             self.prepare().await?;
-            let sharding = shard_collection::shard(self, namespace, key, unique);
+            let sharding = shard_collection::shard(self, namespace, key);
             Ok(self.change_collections(&[namespace], sharding).await?)
         })
     }

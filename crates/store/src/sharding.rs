@@ -1,6 +1,6 @@
 //! Collections whose documents are distributed over several servers, the shards.
 
-use crate::Namespace;
+use crate::{DocumentStore, Namespace};
 use document::{Doc, DocBuf};
 use error::Result;
 use futures_util::future::LocalBoxFuture;
@@ -38,10 +38,13 @@ pub trait Sharding {
     /// Distributes a collection by a key, whose form was checked; creates it if it is missing, and
     /// moves its documents. Does nothing if it is sharded by this key. Fails with 23 if it is
     /// sharded by another one, and with 72 if it cannot be sharded.
-    fn shard_collection<'a>(
-        &'a self,
-        namespace: &'a Namespace,
-        key: Doc<'a>,
-        unique: bool,
-    ) -> LocalBoxFuture<'a, Result<()>>;
+    fn shard_collection<'a>(&'a self, namespace: &'a Namespace, key: Doc<'a>) -> LocalBoxFuture<'a, Result<()>>;
+}
+
+/// Returns whether a collection is sharded.
+pub async fn is_sharded(store: &dyn DocumentStore, namespace: &Namespace) -> Result<bool> {
+    match store.sharding() {
+        Some(sharding) => Ok(sharding.sharded(namespace).await?.is_some()),
+        None => Ok(false),
+    }
 }

@@ -61,11 +61,16 @@ impl ColumnInfo {
     }
 }
 
+/// Returns whether a table with these columns is sharded.
+pub(crate) fn is_sharded(columns: &[ColumnInfo]) -> bool {
+    columns.iter().any(|column| column.name == "seq" && column.key == "MUL" && column.has_default)
+}
+
 /// Returns the shape of a table with these columns; `None` if it does not hold documents.
 pub(crate) fn table_shape(columns: &[ColumnInfo]) -> Option<TableShape> {
     let find = |name: &str| columns.iter().find(|column| column.name == name);
     let doc = find("doc").filter(|column| column.generation.is_none() && column.data_type.ends_with("text"))?;
-    let is_sharded = find("seq").is_some_and(|column| column.key == "MUL" && column.has_default);
+    let is_sharded = is_sharded(columns);
     let id = find("id").filter(|column| matches!(column.key.as_str(), "UNI" | "PRI"))?;
     let generation = id.generation.as_deref()?.to_ascii_lowercase();
     if !generation.contains("json_extract(`doc`") || !generation.contains("$._id") {

@@ -6,6 +6,7 @@ use crate::encoding;
 use crate::index::build::Build;
 use crate::index::side_index::side_table::Duplicates;
 use crate::index::{self, Index, alter_table, column_key, element_table, id_index, records, side_index};
+use crate::sharding::{self, layout};
 use crate::store::MariaDbStore;
 use ahash::AHashSet;
 use document::{Doc, DocBuf, Value};
@@ -94,10 +95,6 @@ impl CreateRequest {
         }
         let known = existing(&table);
         let indexes_before = known.len();
-        if table.is_sharded && index_rules::new_indexes(specs.clone(), &known).is_ok_and(|new| !new.is_empty()) {
-            let message = format!("indexes cannot be created on the sharded collection {namespace}");
-            return Err(Error::new(Code::CANNOT_CREATE_INDEX, message).into());
-        }
         let new = match index_rules::new_indexes(specs, &known) {
             Err(error) if error.code() == Code::INDEX_ALREADY_EXISTS && holds_documents(lease, &table).await? => {
                 return Err(index_rules::requested_twice(error).into());
@@ -107,6 +104,10 @@ impl CreateRequest {
         let indexes: Vec<Index> = new.into_iter().map(Index::new).collect();
         indexes.iter().try_for_each(Index::check)?;
         index::check_column_names(&table.indexes, &indexes)?;
+        if table.is_sharded {
+            let layout = layout::of_sharded(lease, &table.schema, &table.name).await?;
+            indexes.iter().try_for_each(|index| sharding::indexes::check(namespace, index, &layout))?;
+        }
         if let Some(index) =
             indexes.iter().find(|index| index.needs_side_table() && !side_index::is_suitable(index, &table))
         {
@@ -195,8 +196,12 @@ async fn undo(
 async fn drop_indexes(connection: &mut Connection, table: &Table, indexes: &[Index]) -> Result<()> {
     element_table::drop_all(connection, table, indexes).await?;
     side_index::drop_all(connection, table, indexes).await?;
-    connection.queue_query(&alter_table::drop_clause(table, indexes));
-    connection.finish().await?;
+    if table.is_sharded {
+        sharding::indexes::drop(connection, table, indexes).await?;
+    } else {
+        connection.queue_query(&alter_table::drop_clause(table, indexes));
+        connection.finish().await?;
+    }
     records::delete(connection, &table.schema, &table.name, indexes).await
 }
 
@@ -223,6 +228,12 @@ async fn add(
 ) -> Result<Vec<Index>> {
     for index in wanted.iter().filter(|index| index.may_refuse_documents() && !is_checked_by_columns(index)) {
         check_documents(connection, table, index, &index.refused_condition()).await?;
+    }
+    if table.is_sharded {
+        return match build.run(sharding::indexes::add(connection, table, wanted)).await {
+            Err(failure) if has_no_room(&failure) => Err(no_room(&failure)),
+            outcome => outcome.map(|()| wanted.to_vec()),
+        };
     }
     let mut wanted = wanted.to_vec();
     connection.queue_query(&alter_table::create_clause(&table.quoted, &wanted, &[]));

@@ -1,7 +1,7 @@
 //! The records of a table's indexes in Selkie's own schema.
 
 use crate::catalog::own_schema;
-use crate::catalog::table_columns::ColumnInfo;
+use crate::catalog::table_columns::{self, ColumnInfo};
 use crate::index::Index;
 use crate::index::element_table::record::ElementTableState;
 use crate::index::form::IndexForm;
@@ -24,6 +24,8 @@ pub(crate) async fn load(
         return Ok(Vec::new());
     }
     let sql = "SELECT spec, values_table FROM selkie.indexes WHERE schema_name = ? AND table_name = ? ORDER BY position, sql_name";
+    // Tables beside an earlier table of the name, of which a record was left.
+    let is_sharded = table_columns::is_sharded(columns);
     let mut indexes = Vec::new();
     let params = [Param::Text(schema.as_bytes()), Param::Text(table.as_bytes())];
     own_schema::query(connection, &sql.into(), &params, |row| {
@@ -43,7 +45,8 @@ pub(crate) async fn load(
             let record = values.clone().map(own_schema::text_of).transpose()?;
             match &mut index.form {
                 IndexForm::ColumnKey(form) => {
-                    form.elements = record.as_deref().map_or(ElementTableState::Absent, ElementTableState::read);
+                    let record = record.as_deref().filter(|_| !is_sharded);
+                    form.elements = record.map_or(ElementTableState::Absent, ElementTableState::read);
                 }
                 IndexForm::SideIndex(form) => form.table = record.as_deref().and_then(SideTable::read),
             }

@@ -1,14 +1,20 @@
 //! Statements on the data servers, which the head sends: it has the accounts.
 
+use crate::index::Index;
 use crate::sharding::definition::{self, DATA_SCHEMA};
 use crate::sharding::layout::Layout;
 use mariadb_client::{Connection, Result, quote};
 use mariadb_wire::Param;
 
+/// How long a statement may take: an index over many documents takes hours.
+const TIMEOUT_SECONDS: u32 = 7 * 24 * 3600;
+
 /// Executes a statement on a data server.
 pub(crate) async fn execute(connection: &mut Connection, server: &str, sql: &str) -> Result<()> {
     // The current schema there is one that exists before any table.
-    let server = format!("srv \"{server}\", database \"information_schema\"");
+    let server = format!(
+        "srv \"{server}\", database \"information_schema\", net_read_timeout \"{TIMEOUT_SECONDS}\", net_write_timeout \"60\""
+    );
     let params = [Param::Text(sql.as_bytes()), Param::Text(server.as_bytes())];
     // DO would make a warning of an error.
     connection.queue_execute(&"SELECT spider_direct_sql(?, '', ?)".into(), &params);
@@ -24,10 +30,15 @@ pub(crate) async fn execute_on_all(connection: &mut Connection, layout: &Layout,
 }
 
 /// Creates the tables on the data servers.
-pub(crate) async fn create(connection: &mut Connection, layout: &Layout) -> Result<()> {
+pub(crate) async fn create(connection: &mut Connection, layout: &Layout, indexes: &[Index]) -> Result<()> {
     let schema = format!("CREATE SCHEMA IF NOT EXISTS {}", quote(DATA_SCHEMA));
     execute_on_all(connection, layout, &schema).await?;
-    execute_on_all(connection, layout, &definition::data_table(layout)).await
+    execute_on_all(connection, layout, &definition::data_table(layout)).await?;
+    if indexes.is_empty() {
+        return Ok(());
+    }
+    execute_on_all(connection, layout, &definition::add_columns(layout, indexes)).await?;
+    execute_on_all(connection, layout, &definition::add_keys(layout, indexes)).await
 }
 
 /// Fails unless all data servers answer.

@@ -3,12 +3,18 @@
 use crate::catalog::id_text;
 use crate::catalog::table::Table;
 use crate::catalog::table_columns::{ID_KEY, ID_KEY_BYTES};
+use crate::index::Index;
+use crate::index::columns::Definition;
 use crate::sharding::layout::Layout;
+use ahash::AHashSet;
 use mariadb_client::quote;
 use std::fmt::Write;
 
 /// The schema with the tables of sharded collections, on the data servers.
 pub(crate) const DATA_SCHEMA: &str = "selkie_shards";
+
+/// The documents of which the columns of a new index are computed in one transaction.
+const FILL_ROWS: usize = 1_000;
 
 /// Returns the name of a collection's tables on the data servers, which no other collection has: it
 /// stays when the collection is renamed.
@@ -23,7 +29,7 @@ pub(crate) fn quoted_data_table(layout: &Layout) -> String {
     format!("{}.{}", quote(DATA_SCHEMA), quote(&layout.data_table))
 }
 
-/// Returns the statement that creates the table of a data server.
+/// Returns the statement that creates the table of a data server, without secondary indexes.
 pub(crate) fn data_table(layout: &Layout) -> String {
     let table = quoted_data_table(layout);
     format!(
@@ -41,12 +47,101 @@ pub(crate) fn data_table(layout: &Layout) -> String {
     )
 }
 
+/// The columns of indexes, each once, and after those that it is computed from.
+fn columns(indexes: &[Index]) -> Vec<IndexColumn> {
+    let mut seen = AHashSet::new();
+    let mut all = Vec::new();
+    for index in indexes {
+        let Some(form) = index.column_key() else { continue };
+        for Definition { name, sql, .. } in form.columns.definitions(&index.spec, index.filter.as_ref()) {
+            if seen.insert(name.to_owned()) {
+                all.push(IndexColumn { name: quote(name), sql });
+            }
+        }
+    }
+    all
+}
+
+/// A generated column of an index.
+struct IndexColumn {
+    name: String,
+    sql: String,
+}
+
+impl IndexColumn {
+    /// Returns the type, and the expression that computes the value.
+    fn parts(&self) -> (&str, &str) {
+        let (kind, rest) = self.sql.split_once(" AS (").unwrap_or((&self.sql, "NULL"));
+        (kind, rest.rsplit_once(") STORED").map_or(rest, |(expression, _)| expression))
+    }
+}
+
+/// Returns the clauses that define the keys of indexes.
+fn keys(indexes: &[Index]) -> impl Iterator<Item = String> {
+    let clauses = indexes.iter().flat_map(|index| index.key_clauses(false));
+    clauses.map(|clause| clause.strip_prefix("ADD ").unwrap_or(&clause).to_owned())
+}
+
+/// Returns the statement that adds the columns of indexes on a data server, without values.
+pub(crate) fn add_columns(layout: &Layout, indexes: &[Index]) -> String {
+    let columns = columns(indexes);
+    let add = columns.iter().map(|column| format!("ADD COLUMN IF NOT EXISTS {} {}", column.name, column.parts().0));
+    format!("ALTER TABLE {} {}", quoted_data_table(layout), add.collect::<Vec<_>>().join(", "))
+}
+
+/// Returns the statement that computes the columns of indexes on a data server, some documents at a
+/// time: writes wait for those only.
+pub(crate) fn fill_columns(layout: &Layout, indexes: &[Index]) -> String {
+    let table = quoted_data_table(layout);
+    let columns = columns(indexes);
+    // Assignments are evaluated in their order.
+    let values = columns.iter().map(|column| format!("{} = {}", column.name, column.parts().1));
+    let values = values.collect::<Vec<_>>().join(", ");
+    format!(
+        "BEGIN NOT ATOMIC\n\
+         DECLARE done, until BIGINT UNSIGNED DEFAULT 0;\n\
+         some: LOOP\n\
+         SELECT MAX(seq) INTO until FROM (SELECT seq FROM {table} WHERE seq > done ORDER BY seq LIMIT {FILL_ROWS}) AS next;\n\
+         IF until IS NULL THEN LEAVE some; END IF;\n\
+         UPDATE {table} SET {values} WHERE seq > done AND seq <= until;\n\
+         SET done = until;\n\
+         END LOOP;\n\
+         END"
+    )
+}
+
+/// Returns the statement that adds the keys of indexes on a data server.
+pub(crate) fn add_keys(layout: &Layout, indexes: &[Index]) -> String {
+    let add = keys(indexes).map(|key| match key.strip_prefix("KEY ") {
+        Some(rest) => format!("ADD KEY IF NOT EXISTS {rest}"),
+        None => format!("ADD {key}"),
+    });
+    format!("ALTER TABLE {} {}", quoted_data_table(layout), add.collect::<Vec<_>>().join(", "))
+}
+
+/// Returns the statement that drops indexes on a data server, and the columns that are not `used`
+/// by others.
+pub(crate) fn drop_indexes(layout: &Layout, indexes: &[Index], used: &AHashSet<&str>) -> String {
+    let names = indexes.iter().flat_map(|index| [Some(index.sql_name.as_str()), index.unordered_column()]);
+    let mut clauses: Vec<String> = names.flatten().map(|name| format!("DROP KEY IF EXISTS {}", quote(name))).collect();
+    let mut done = used.clone();
+    for name in indexes.iter().flat_map(Index::column_names) {
+        if done.insert(name) {
+            clauses.push(format!("DROP COLUMN IF EXISTS {}", quote(name)));
+        }
+    }
+    format!("ALTER TABLE {} {}", quoted_data_table(layout), clauses.join(", "))
+}
+
 /// Returns the columns, keys, engine and partitions of the head's table, as they follow its name in
-/// a statement.
+/// a statement. `without_keys`: indexes of which there are only the columns yet.
 ///
 /// `seq` is no counter, for which Spider would ask all data servers at each insert. UUID_SHORT()
 /// counts up, too, and heads with different `server_id`s return different numbers.
-pub(crate) fn head_table(layout: &Layout) -> String {
+pub(crate) fn head_table(layout: &Layout, indexes: &[Index], without_keys: &[Index]) -> String {
+    let all: Vec<Index> = indexes.iter().chain(without_keys).cloned().collect();
+    let more = columns(&all).into_iter().map(|column| format!("{} {},\n  ", column.name, column.sql));
+    let more_keys: String = keys(indexes).map(|key| format!("{key},\n  ")).collect();
     let comment = text_literal(&layout.comment());
     let mut sql = format!(
         "(\n  \
@@ -54,6 +149,8 @@ pub(crate) fn head_table(layout: &Layout) -> String {
          {},\n  \
          doc JSON COMMENT {comment},\n  \
          {},\n  \
+         {}\
+         {more_keys}\
          KEY seq (seq),\n  \
          UNIQUE KEY id (id),\n  \
          KEY {ID_KEY} ({ID_KEY}),\n  \
@@ -63,6 +160,7 @@ pub(crate) fn head_table(layout: &Layout) -> String {
          PARTITION BY KEY (id) (",
         Table::id_column(),
         Table::other_columns(),
+        more.collect::<String>(),
         layout.data_table,
     );
     for (position, server) in layout.shards.iter().enumerate() {

@@ -3,8 +3,9 @@
 use crate::catalog::collections::collection_info;
 use crate::catalog::table::Table;
 use crate::catalog::{TableLookup, exclusive_change, names, not_a_collection};
+use crate::index::element_table;
 use crate::sharding::layout::Layout;
-use crate::sharding::{data_tables, definition, layout};
+use crate::sharding::{data_tables, definition, indexes, layout};
 use crate::store::MariaDbStore;
 use document::{Doc, DocBuf};
 use error::{Code, Error};
@@ -15,7 +16,7 @@ use store::Namespace;
 const UNSUITABLE: [&str; 6] =
     ["capped", "clusteredIndex", "timeseries", "collation", "encryptedFields", "changeStreamPreAndPostImages"];
 
-pub(super) async fn shard(store: &MariaDbStore, namespace: &Namespace, key: Doc<'_>, unique: bool) -> Result<()> {
+pub(super) async fn shard(store: &MariaDbStore, namespace: &Namespace, key: Doc<'_>) -> Result<()> {
     exclusive_change::exclusively(store, &[namespace], async |connection| {
         let table = match store.catalog.read(connection, namespace).await? {
             TableLookup::Collection(table) => table,
@@ -36,13 +37,20 @@ pub(super) async fn shard(store: &MariaDbStore, namespace: &Namespace, key: Doc<
             let present = layout::of_sharded(connection, &table.schema, &table.name).await?;
             return check_key(namespace, &present, key);
         }
-        check_suitable(connection, namespace, &table, unique).await?;
+        check_suitable(connection, namespace, &table).await?;
         let layout = Layout {
             key: key.to_owned(),
             shards: store.shards.to_vec(),
             data_table: definition::data_table_name(&table.schema, &table.name),
         };
+        for index in &table.indexes {
+            indexes::check(namespace, index, &layout).map_err(|error| unsuitable(namespace, error.message()))?;
+        }
         let outcome = distribute(connection, &table, &layout).await;
+        if outcome.is_ok() {
+            // Tables of a sharded collection have none.
+            element_table::drop_all(connection, &table, &table.indexes).await?;
+        }
         if let Err(failure) = &outcome
             && !failure.is_lost()
         {
@@ -65,33 +73,28 @@ fn check_key(namespace: &Namespace, present: &Layout, key: Doc<'_>) -> Result<()
 }
 
 /// Fails with 72 for a collection that cannot be sharded.
-async fn check_suitable(
-    connection: &mut Connection,
-    namespace: &Namespace,
-    table: &Table,
-    _unique: bool,
-) -> Result<()> {
-    let refuse = |message: String| Err(Error::new(Code::INVALID_OPTIONS, message).into());
+async fn check_suitable(connection: &mut Connection, namespace: &Namespace, table: &Table) -> Result<()> {
     let info = collection_info(connection, table).await?;
     let options = info.options.as_doc();
     if let Some(option) = UNSUITABLE.iter().find(|option| options.get(option).is_some()) {
-        return refuse(format!("can't shard {namespace}: a collection with the option '{option}' cannot be sharded"));
+        let reason = format!("a collection with the option '{option}' cannot be sharded");
+        return Err(unsuitable(namespace, &reason).into());
     }
     if !table.is_native() {
-        return refuse(format!("can't shard {namespace}: its table was not created by Selkie"));
-    }
-    if let Some(index) = table.indexes.first() {
-        let name = &index.spec.name;
-        return refuse(format!("can't shard {namespace}: drop its index {name} first, and create it again afterwards"));
+        return Err(unsuitable(namespace, "its table was not created by Selkie").into());
     }
     Ok(())
+}
+
+fn unsuitable(namespace: &Namespace, reason: &str) -> Error {
+    Error::new(Code::INVALID_OPTIONS, format!("can't shard {namespace}: {reason}"))
 }
 
 /// Copies the documents into tables on the data servers, and puts a distributed table into the
 /// place of the collection's table. Others wait meanwhile.
 async fn distribute(connection: &mut Connection, table: &Table, layout: &Layout) -> Result<()> {
-    data_tables::create(connection, layout).await?;
-    let definition = definition::head_table(layout);
+    data_tables::create(connection, layout, &table.indexes).await?;
+    let definition = definition::head_table(layout, &table.indexes, &[]);
     let staging =
         format!("{}.{}", quote(names::OWN_SCHEMA), quote(&format!("~sharding~{:016x}", rand::random::<u64>())));
     connection.queue_query(&format!("CREATE TABLE {staging} {definition}"));

@@ -29,6 +29,9 @@ pub async fn convert(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<
     }
     let namespace = options::strict_name(call.database(), call.first())?;
     let bytes = size(call)?;
+    if store::sharding::is_sharded(&*call.worker.store, &namespace).await? {
+        return Err(Error::new(Code::ILLEGAL_OPERATION, "You can't convertToCapped a sharded collection"));
+    }
     let info = source(call, &namespace).await?;
     let temporary = format!("tmp.convertToCapped.{}", call.worker.new_object_id(call.now_ms));
     let temporary = Namespace::new(&namespace.database, &temporary);

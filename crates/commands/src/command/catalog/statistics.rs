@@ -32,6 +32,9 @@ pub async fn coll_stats(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Resul
         }
         stats = call.worker.store.collection_stats(&stored).await?;
     }
+    if call.worker.store.sharding().is_some() {
+        reply.append("sharded", store::sharding::is_sharded(&*call.worker.store, &namespace).await?);
+    }
     reply.append("ns", &namespace.to_string());
     match stats {
         Some(mut stats) => {

@@ -16,7 +16,6 @@ const WITHIN: &str = "shardCollection";
 struct Arguments<'a> {
     namespace: Namespace,
     key: ShardKey<'a>,
-    unique: bool,
 }
 
 impl<'a> Arguments<'a> {
@@ -63,7 +62,7 @@ impl<'a> Arguments<'a> {
                            declaring an additional (non-hashed) unique index on the field.";
             return Err(Error::new(Code::INVALID_OPTIONS, message));
         }
-        Ok(Arguments { namespace, key, unique })
+        Ok(Arguments { namespace, key })
     }
 }
 
@@ -74,10 +73,10 @@ pub fn parse(call: &Call<'_>) -> Result<()> {
 
 pub async fn shard_collection(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<Disposition> {
     sharding(call)?;
-    let Arguments { namespace, key, unique } = Arguments::read(call)?;
+    let Arguments { namespace, key } = Arguments::read(call)?;
     let sharding = sharding(call)?;
     let was_sharded = sharding.sharded(&namespace).await?.is_some();
-    sharding.shard_collection(&namespace, key.as_doc(), unique).await?;
+    sharding.shard_collection(&namespace, key.as_doc()).await?;
     if !was_sharded {
         let moved = plan_killed(format!("collection {namespace} was sharded"));
         call.worker.server.cursors.invalidate_where(|owner| owner.namespace == namespace, &moved);

@@ -78,6 +78,10 @@ async fn replace_collection(call: &Call<'_>, out: &Out, results: &mut Reader) ->
         let message = format!("namespace '{namespace}' is capped so it can't be used for $out");
         return Err(Error::new(Code(17152), message));
     }
+    if store::sharding::is_sharded(store, &namespace).await? {
+        let message = format!("namespace '{namespace}' is sharded so it can't be used for $out'");
+        return Err(Error::new(Code(28769), message));
+    }
     store.create_collection(&temporary, options.as_doc()).await?;
     let filled = async {
         let mut indexes = store.indexes(&namespace).await?.unwrap_or_default();
