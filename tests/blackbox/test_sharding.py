@@ -6,11 +6,11 @@ from uuid import uuid4
 
 import pytest
 from bson import SON, Binary, Int64, ObjectId
-from pymongo import InsertOne, UpdateOne
+from pymongo import IndexModel, InsertOne, UpdateOne
 from pymongo.errors import BulkWriteError, DuplicateKeyError, OperationFailure
 
 from support.selkie import SelkieServer, program
-from support.topology import SpiderHead, spider_plugin
+from support.topology import SpiderHead, spider_plugin, until
 from support.wire import Wire
 
 pytestmark = [
@@ -22,6 +22,7 @@ pytestmark = [
 ACCOUNT = (
     "CREATE USER documents@'%' IDENTIFIED BY 'secret'",
     "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, ALTER, INDEX, TRIGGER, LOCK TABLES ON *.* TO documents@'%'",
+    "GRANT REPLICATION SLAVE, BINLOG MONITOR ON *.* TO documents@'%'",
 )
 
 
@@ -173,9 +174,11 @@ PIPELINES = (
 )
 
 
-def check_equal(left, right):
+def check_equal(left, right, indexed: bool = False):
+    """Compares two collections. Those with indexes have no order of their own."""
     for query in QUERIES:
-        assert [*left.find(query)] == [*right.find(query)], query
+        found = [sorted(one.find(query), key=str) if indexed else [*one.find(query)] for one in (left, right)]
+        assert found[0] == found[1], query
         assert left.count_documents(query) == right.count_documents(query), query
         for sort in ([("_id", 1)], [("_id", -1)], [("n", 1), ("_id", -1)], [("$natural", -1)]):
             assert [*left.find(query).sort(sort).skip(2).limit(30)] == [*right.find(query).sort(sort).skip(2).limit(30)], (query, sort)
@@ -224,7 +227,13 @@ def test_a_sharded_collection_is_as_another_one(db, head):
     for seed in range(4):
         assert change(db.sharded, seed) == change(db.plain, seed)
     check_equal(db.sharded, db.plain)
-    assert db.command("collStats", "sharded")["count"] == db.plain.count_documents({})
+    stats = db.command("collStats", "sharded")
+    assert stats["count"] == db.plain.count_documents({}) and stats["sharded"]
+    assert not db.command("collStats", "plain")["sharded"]
+    assert code_of(db.command, "convertToCapped", "sharded", size=4096) == 20
+    assert code_of(db.plain.aggregate, [{"$out": "sharded"}]) == 28769
+    db.sharded.aggregate([{"$match": {"n": 3}}, {"$out": "copied"}])
+    assert [*db.copied.find()] == [*db.plain.find({"n": 3})]
     assert db.validate_collection("sharded")["valid"]
     assert db.sharded.find({"_id": 6}).explain()["ok"] == 1
     assert len([*db.sharded.aggregate([{"$sample": {"size": 9}}])]) == 9
@@ -250,6 +259,132 @@ def test_unordered_inserts_and_bulk_writes(db):
     large = [{"_id": 100 + number, "text": "y" * 3000} for number in range(800)]
     db.c.insert_many(large)
     assert [one["_id"] for one in db.c.find({"_id": {"$gte": 100}})] == [one["_id"] for one in large]
+
+
+INDEXES = (
+    IndexModel([("n", 1)]), IndexModel([("sub.a", -1), ("n", 1)], name="two"), IndexModel([("list", 1)]), IndexModel([("text", "hashed")]),
+    IndexModel([("sub.b.c", 1)], sparse=True), IndexModel([("text", 1)], partialFilterExpression={"n": {"$gt": 8}}, name="some é'"),
+    IndexModel([("näme.x'", 1)]),
+)
+
+
+def key_names(server, table: str) -> set[str]:
+    return {key for _, _, key, *_ in server.sql(f"SHOW INDEX FROM selkie_shards.`{table}`")} - {"PRIMARY"}
+
+
+def test_indexes_of_sharded_collections(db, head):
+    shard(db.sharded)
+    documents = [{**document(number), "näme": {"x'": f"é{number % 9}"}} for number in range(200)]
+    for collection in (db.sharded, db.plain):
+        collection.insert_many(documents[:150])
+        assert len(collection.create_indexes([*INDEXES])) == len(INDEXES)
+        collection.insert_many(documents[150:])
+    check_equal(db.sharded, db.plain, indexed=True)
+    for seed in range(3):
+        assert change(db.sharded, seed) == change(db.plain, seed)
+    check_equal(db.sharded, db.plain, indexed=True)
+    for query in ({"näme.x'": "é3"}, {"sub.a": 2, "n": {"$gte": 4}}, {"text": {"$gt": "xxx"}, "n": {"$gt": 9}}, {"list": {"$in": [1, 3]}}):
+        assert [*db.sharded.find(query).sort("_id")] == [*db.plain.find(query).sort("_id")] != [], query
+    assert [index["name"] for index in db.sharded.list_indexes()] == [index["name"] for index in db.plain.list_indexes()]
+    plan = db.sharded.find({"n": 3}).explain()["queryPlanner"]["winningPlan"]
+    assert "IXSCAN" in str(plan) and "n_1" in str(plan), plan
+    [table] = [name for name in data_tables(head.data[0]) if name.startswith(f"{db.name}_sharded_")]
+    with_indexes = [key_names(server, table) for server in head.data]
+    assert len(with_indexes[0]) > 7 and with_indexes[0] == with_indexes[1]
+    db.sharded.rename("renamed")
+    db.renamed.drop_index("two")
+    db.renamed.create_index([("n", 1), ("text", 1)])
+    assert "n_1_text_1" in db.renamed.index_information()
+    db.renamed.drop_indexes()
+    db.plain.drop_indexes()
+    assert [key_names(server, table) for server in head.data] == [{"id", "id_key"}] * 2
+    assert not [name for name, *_ in head.data[0].sql(f"SHOW COLUMNS FROM selkie_shards.`{table}`") if "~" in name]
+    check_equal(db.renamed, db.plain)
+
+
+def test_indexes_that_are_refused(db):
+    shard(db.c)
+    for keys, options in (
+        ([("a", 1)], {"unique": True}), ([("_id", 1), ("a", 1)], {"unique": True}), ([("a", "text")], {}), ([("a", "2dsphere")], {}),
+        ([("$**", 1)], {}), ([("a", 1)], {"collation": {"locale": "de"}}),
+    ):
+        assert code_of(db.c.create_index, keys, **options) == 67, (keys, options)
+    assert [*db.c.index_information()] == ["_id_"]
+    db.c.insert_many([{"a": [1, 2], "b": [1]}, {"a": 1, "b": [1, 2]}])
+    assert code_of(db.c.create_index, [("a", 1), ("b", 1)]) == 171
+    assert [*db.c.index_information()] == ["_id_"]
+    db.unique.create_index("a", unique=True)
+    assert code_of(shard, db.unique) == 72
+    db.unique.drop()
+
+
+def test_a_collection_with_indexes_is_sharded(db):
+    for collection in (db.sharded, db.plain):
+        collection.create_indexes([*INDEXES])
+        collection.insert_many([document(number) for number in range(100)])
+    shard(db.sharded)
+    check_equal(db.sharded, db.plain, indexed=True)
+    assert change(db.sharded, 1) == change(db.plain, 1)
+    check_equal(db.sharded, db.plain, indexed=True)
+    assert len(db.sharded.index_information()) == len(INDEXES) + 1
+
+
+def test_writes_go_on_while_an_index_is_made(db):
+    shard(db.c)
+    db.c.insert_many([{"_id": number, "n": number % 10} for number in range(3000)])
+    ended, written, failures = threading.Event(), [], []
+
+    def write(of: int):
+        number = 10_000 * (of + 1)
+        try:
+            while not ended.is_set():
+                db.c.insert_one({"_id": number, "n": number % 10})
+                db.c.update_one({"_id": number % 3000}, {"$inc": {"n": 10}})
+                written.append(number)
+                number += 1
+        except OperationFailure as error:
+            failures.append(error)
+
+    writers = [threading.Thread(target=write, args=(of,)) for of in range(2)]
+    for writer in writers:
+        writer.start()
+    try:
+        for name in ("n", "m", "k"):
+            db.c.create_index(name)
+        db.c.drop_index("m_1")
+    finally:
+        ended.set()
+        for writer in writers:
+            writer.join()
+    assert not failures and len(written) > 2
+    documents = {one["_id"]: one["n"] for one in db.c.find()}
+    assert len(documents) == 3000 + len(written)
+    by_index = {one["_id"]: one["n"] for one in db.c.find({"n": {"$gte": 0}}).hint("n_1")}
+    assert by_index == documents
+
+
+def test_streams_and_caches_see_all_changes(db, head, client, tmp_path):
+    """The head's binary log has the changes of all data servers."""
+    shard(db.c)
+    gateway = Gateway(tmp_path, head, more='oplog = true\n[cache]\nmode = "both"\n').start()
+    try:
+        with gateway.client() as other:
+            seen = other[db.name].c
+            with seen.watch() as stream:
+                for turn in range(3):
+                    db.c.insert_many([{"_id": 10 * turn + number, "n": 0} for number in range(4)])
+                    assert seen.count_documents({}) == 4 * (turn + 1)
+                    db.c.update_one({"_id": 10 * turn}, {"$set": {"n": 1}})
+                    until(lambda turn=turn: seen.find_one({"_id": 10 * turn})["n"] == 1)
+                    db.c.delete_one({"_id": 10 * turn + 1})
+                    db.c.insert_one({"_id": 10 * turn + 1})
+                changes = [next(stream) for _ in range(21)]
+            kinds = [change["operationType"] for change in changes]
+            assert kinds == [*["insert"] * 4, "update", "delete", "insert"] * 3
+            assert [change["documentKey"]["_id"] for change in changes][:7] == [0, 1, 2, 3, 0, 1, 1]
+            assert changes[4]["updateDescription"]["updatedFields"] == {"n": 1}
+    finally:
+        gateway.remove()
 
 
 def test_lookups_by_id_reach_one_server(db, head):
