@@ -6,7 +6,7 @@ import threading
 import pymysql
 import pytest
 
-from support.split_gateway import SplitGateway, kill_primary, return_primary, rows
+from support.split_gateway import COMMITS, SplitGateway, kill_primary, return_primary, rows
 from support.topology import Replication, until
 
 pytestmark = [pytest.mark.selkie_only, pytest.mark.mariadb_only]
@@ -16,6 +16,8 @@ pytestmark = [pytest.mark.selkie_only, pytest.mark.mariadb_only]
 def replication(store, tmp_path_factory):
     topology = Replication(tmp_path_factory.mktemp("replication"))
     topology.servers[0].sql("CREATE TABLE d.texts (id INT PRIMARY KEY, a LONGTEXT)")
+    for statement in COMMITS:
+        topology.servers[0].sql(statement)
     topology.servers[0].sql("CREATE PROCEDURE d.commits() BEGIN INSERT INTO d.t VALUES (40, 0); COMMIT; DO SLEEP(2); END")
     yield topology
     topology.remove()
@@ -194,3 +196,114 @@ def test_a_call_that_may_have_committed_is_not_executed_again(gateway, replicati
     assert replication.servers[1].sql("SELECT id FROM d.t WHERE id IN (40, 41)") == ((40,), (41,))
     return_primary(gateway, replication)
     session.close()
+
+
+class Committing(threading.Thread):
+    """Executes the COMMIT of a session, while the primary does not answer."""
+
+    def __init__(self, session):
+        super().__init__()
+        self.session = session
+        self.outcome = None
+        self.start()
+
+    def run(self):
+        try:
+            rows(self.session, "COMMIT")
+            self.outcome = "done"
+        except pymysql.err.MySQLError as error:
+            self.outcome = error.args[0]
+
+
+def begin(gateway, service: str, number: int):
+    session = gateway.connect(service)
+    rows(session, "BEGIN")
+    rows(session, f"INSERT INTO t VALUES ({number}, 0)")
+    return session
+
+
+def replace_primary(gateway, replication):
+    """Kills the primary, and promotes another."""
+    replication.servers[0].kill()
+    gateway.await_roles("none", "replica", "replica")
+    replication.promote(1)
+
+
+def test_a_commit_without_a_reply_that_took_effect(gateway, replication):
+    old, new, _ = replication.servers
+    gateway.await_roles("primary", "replica", "replica")
+    before = gateway.statistics("outcomes")["commitsFound"]
+    sessions = [begin(gateway, service, number) for number, service in enumerate(("outcomes", "both", "split"), 200)]
+    # The replicas get the transactions, and the primary waits for an answer that never comes.
+    for setting in ("wait_point = AFTER_COMMIT", "timeout = 60000", "wait_no_slave = ON", "enabled = ON"):
+        old.sql(f"SET GLOBAL rpl_semi_sync_master_{setting}")
+    committing = [Committing(session) for session in sessions]
+    until(lambda: len(new.sql("SELECT id FROM d.t WHERE id BETWEEN 200 AND 202")) == 3)
+    assert all(thread.is_alive() for thread in committing)
+    replace_primary(gateway, replication)
+    for thread in committing:
+        thread.join()
+    assert [thread.outcome for thread in committing] == ["done", "done", 1927]
+    assert gateway.statistics("outcomes")["commitsFound"] == before + 1
+    for number, session in enumerate(sessions, 210):
+        rows(session, "BEGIN")
+        rows(session, f"INSERT INTO t VALUES ({number}, 0)")
+        rows(session, "COMMIT")
+        assert rows(session, "SELECT @@in_transaction, @@server_id") == ((0, 2),)
+        session.close()
+    assert len(new.sql("SELECT id FROM d.t WHERE id BETWEEN 200 AND 219")) == 6
+    return_primary(gateway, replication)
+
+
+def test_a_commit_without_a_reply_that_took_no_effect(gateway, replication):
+    old, new, _ = replication.servers
+    gateway.await_roles("primary", "replica", "replica")
+    sessions = [begin(gateway, service, number) for number, service in enumerate(("outcomes", "both", "split"), 220)]
+    replication.await_replicas()
+    with old.connect() as locking, locking.cursor() as cursor:
+        cursor.execute("FLUSH TABLES WITH READ LOCK")
+        committing = [Committing(session) for session in sessions]
+        waiting = "SELECT 1 FROM information_schema.processlist WHERE info LIKE '%COMMIT%' AND user = 'joe'"
+        until(lambda: len(old.sql(waiting)) == 3)
+        replace_primary(gateway, replication)
+    for thread in committing:
+        thread.join()
+    assert [thread.outcome for thread in committing] == [1213, "done", 1927]
+    assert new.sql("SELECT id FROM d.t WHERE id BETWEEN 220 AND 229") == ((221,),)
+    for session in sessions:
+        assert rows(session, "SELECT @@in_transaction") == ((0,),)
+        session.close()
+    return_primary(gateway, replication)
+
+
+def test_transactions_are_marked_while_they_commit(gateway, replication):
+    primary = replication.servers[0]
+    gateway.await_roles("primary", "replica", "replica")
+
+    def marks() -> list:
+        return [number for (number,) in primary.sql("SELECT number FROM selkie.commits ORDER BY number")]
+
+    primary.sql("DELETE FROM selkie.commits")
+    primary.sql("CREATE TABLE IF NOT EXISTS d.keyed (id INT AUTO_INCREMENT PRIMARY KEY, a INT)")
+    with contextlib.closing(gateway.connect("outcomes")) as session:
+        for number in range(1, 4):
+            rows(session, "BEGIN")
+            rows(session, "INSERT INTO keyed (a) VALUES (1)")
+            with session.cursor() as cursor:
+                assert cursor.execute("commit work") == 0
+            assert session.server_status & 1 == 0 and marks() == [number]
+            assert rows(session, "SELECT LAST_INSERT_ID() = MAX(id) FROM keyed FOR UPDATE") == ((1,),)
+        for statements in (
+            ("BEGIN", "SELECT a FROM keyed LIMIT 1", "COMMIT"), ("BEGIN", "UPDATE keyed SET a = 2", "ROLLBACK"),
+            ("BEGIN", "UPDATE keyed SET a = 2", "COMMIT AND CHAIN", "COMMIT"), ("UPDATE keyed SET a = 3",),
+        ):
+            for statement in statements:
+                rows(session, statement)
+            assert marks() == [3], statements
+        # If the row cannot be written, the transaction commits without it.
+        rows(session, "BEGIN")
+        rows(session, "UPDATE keyed SET a = 4")
+        primary.sql("RENAME TABLE selkie.commits TO selkie.away")
+        rows(session, "COMMIT")
+        assert primary.sql("SELECT DISTINCT a FROM d.keyed") == ((4,),)
+        primary.sql("RENAME TABLE selkie.away TO selkie.commits")

@@ -1,5 +1,6 @@
 """Transactions through `read-write-split` with `transaction-replay`, while primaries are killed and
-replaced: none is lost, none counts twice, and clients see errors for a COMMIT alone.
+replaced: none is lost, none counts twice, and clients see errors for a COMMIT alone. With
+`commit-outcomes`, they see none.
 
 SELKIE_KILL_ROUNDS sets the number of kills.
 """
@@ -11,6 +12,7 @@ import pymysql
 import pytest
 from test_failover import ACCOUNTS, PRIMARY, REPLICA, Gateway
 
+from support.split_gateway import COMMITS
 from support.topology import Replication, until
 
 pytestmark = [pytest.mark.selkie_only, pytest.mark.mariadb_only, pytest.mark.timeout(1200)]
@@ -23,6 +25,7 @@ SERVICE = """
 monitor = "main"
 router = "read-write-split"
 transaction-replay = true
+commit-outcomes = {outcomes}
 primary-wait-ms = 30000
 [listener.app]
 protocol = "mariadb"
@@ -38,7 +41,7 @@ def replication(store, tmp_path_factory):
     for statement in (
         *ACCOUNTS, "GRANT SELECT ON mysql.global_priv TO monitor@'%'",
         "CREATE TABLE d.accounts (id INT PRIMARY KEY, credit INT NOT NULL)",
-        "CREATE TABLE d.transfers (id BIGINT PRIMARY KEY)",
+        "CREATE TABLE d.transfers (id BIGINT PRIMARY KEY)", *COMMITS, "GRANT SELECT, INSERT, DELETE ON selkie.commits TO app@'%'",
     ):
         primary.sql(statement)
     for number in range(CLIENTS * ACCOUNTS_OF_EACH):
@@ -52,6 +55,11 @@ def replication(store, tmp_path_factory):
             server.sql(f"SET GLOBAL {name} = {value if value.isdigit() else repr(value)}")
     yield replication
     replication.remove()
+
+
+def find_primary(replication) -> int:
+    """Returns the number of the server that is writable."""
+    return next(number for number, server in enumerate(replication.servers) if not server.sql("SELECT @@read_only")[0][0])
 
 
 class Teller:
@@ -89,8 +97,11 @@ class Teller:
                 connection = None
 
 
-def test_transfers_survive_kills_of_primaries(replication, tmp_path, monkeypatch):
-    monkeypatch.setattr("test_failover.SERVICE", SERVICE)
+@pytest.mark.parametrize("outcomes", ["false", "true"])
+def test_transfers_survive_kills_of_primaries(replication, tmp_path, monkeypatch, outcomes):
+    monkeypatch.setattr("test_failover.SERVICE", SERVICE.replace("{outcomes}", outcomes))
+    # Each test has transfers of its own.
+    replication.servers[find_primary(replication)].sql("DELETE FROM d.transfers")
     gateway = Gateway(tmp_path / "gateway", replication, True)
     try:
         primary = gateway.await_primary()
@@ -123,5 +134,6 @@ def test_transfers_survive_kills_of_primaries(replication, tmp_path, monkeypatch
         total = replication.servers[primary].sql("SELECT SUM(credit) FROM d.accounts")
         assert total == ((CREDIT * CLIENTS * ACCOUNTS_OF_EACH,),), "a transaction took effect in part"
         assert errors == []
+        assert outcomes == "false" or unknown == []
     finally:
         gateway.remove()

@@ -33,7 +33,16 @@ SERVICES = {
     "all": 'causal-reads = "all"',
     "impatient": "primary-wait-ms = 0",
     "replay": "transaction-replay = true",
+    "outcomes": "commit-outcomes = true\nprimary-wait-ms = 15000",
+    "both": "commit-outcomes = true\ntransaction-replay = true\nprimary-wait-ms = 15000",
 }
+
+# The table of `commit-outcomes`.
+COMMITS = (
+    "CREATE DATABASE IF NOT EXISTS selkie",
+    "CREATE TABLE selkie.commits (session BINARY(16), number BIGINT UNSIGNED, "
+    "marked TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY (session, number))",
+)
 
 
 class SplitGateway:

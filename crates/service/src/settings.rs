@@ -98,6 +98,8 @@ pub struct SplitSettings {
     pub primary_wait: Duration,
     /// Transactions are executed again after conflicts and losses of their server.
     pub replays_transactions: bool,
+    /// The outcome of a COMMIT is found out if its server is lost.
+    pub keeps_commit_outcomes: bool,
     /// Sessions share connections: an idle one has none.
     pub multiplexes: bool,
 }
@@ -109,6 +111,7 @@ impl Default for SplitSettings {
             lag_max_seconds: None,
             primary_wait: Duration::from_secs(10),
             replays_transactions: false,
+            keeps_commit_outcomes: false,
             multiplexes: false,
         }
     }

@@ -20,6 +20,9 @@ pub struct SplitStatistics {
     /// Transactions that were executed again, and those whose replies were not the same then.
     pub transactions_replayed: SharedCounter,
     pub replays_failed: SharedCounter,
+    /// COMMITs whose server was lost: those that had taken effect, and those that had not.
+    pub commits_found: SharedCounter,
+    pub commits_lost: SharedCounter,
     /// Connections that a session has taken over from another.
     pub connections_taken: SharedCounter,
     /// Sessions that use the primary alone, because Selkie cannot log in elsewhere for them.

@@ -47,6 +47,7 @@ pub struct WrittenService {
     pub max_lag_seconds: Option<Setting<i64>>,
     pub primary_wait_ms: Option<Setting<i64>>,
     pub transaction_replay: Option<Setting<bool>>,
+    pub commit_outcomes: Option<Setting<bool>>,
     pub multiplex: Option<Setting<bool>>,
     pub cache_bytes: Option<Setting<usize>>,
     pub connections_per_user: Option<Setting<usize>>,
@@ -194,6 +195,7 @@ fn router(object: &Object<WrittenService>, monitor: Option<&MonitorSettings>) ->
         max_lag_seconds,
         primary_wait_ms,
         transaction_replay,
+        commit_outcomes,
         multiplex,
         ..
     } = &object.written;
@@ -203,7 +205,11 @@ fn router(object: &Object<WrittenService>, monitor: Option<&MonitorSettings>) ->
             if let Some(setting) = causal_reads {
                 return Err(setting.refuse(format!("causal-reads {only}")));
             }
-            let switches = [("transaction-replay", transaction_replay), ("multiplex", multiplex)];
+            let switches = [
+                ("transaction-replay", transaction_replay),
+                ("commit-outcomes", commit_outcomes),
+                ("multiplex", multiplex),
+            ];
             if let Some((name, setting)) = switches.iter().find_map(|(name, setting)| Some((name, setting.as_ref()?))) {
                 return Err(setting.refuse(format!("{name} {only}")));
             }
@@ -227,6 +233,7 @@ fn router(object: &Object<WrittenService>, monitor: Option<&MonitorSettings>) ->
                 lag_max_seconds: number(max_lag_seconds),
                 primary_wait: number(primary_wait_ms).map_or(defaults.primary_wait, Duration::from_millis),
                 replays_transactions: value(transaction_replay.clone()).unwrap_or_default(),
+                keeps_commit_outcomes: value(commit_outcomes.clone()).unwrap_or_default(),
                 multiplexes: value(multiplex.clone()).unwrap_or_default(),
             }))
         }

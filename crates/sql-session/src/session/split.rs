@@ -11,6 +11,8 @@ mod announced;
 mod cached;
 mod carried;
 mod command;
+mod commit_marker;
+mod commit_outcome;
 mod exchange;
 mod explain;
 mod further_connection;
@@ -36,6 +38,7 @@ pub use self::split_state::Split;
 use self::cached::Select;
 use self::carried::{Carried, PreparedIds, SCHEMA, StateChange};
 use self::command::{Command, Need, Outcome, Routed, command, is_read};
+use self::commit_marker::CommitMarker;
 use self::hints::hints;
 use self::reads::ReplicaChoice;
 use self::route::{Destination, route};
@@ -106,6 +109,8 @@ impl Session {
             detached: None,
             lost_transaction: None,
             log: TransactionLog::default(),
+            writes: false,
+            marker: CommitMarker::default(),
             must_replay: false,
             has_written: false,
             has_written_elsewhere: false,

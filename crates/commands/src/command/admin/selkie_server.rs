@@ -80,6 +80,8 @@ pub fn write_services(call: &Call<'_>, writer: &mut DocWriter<'_>) {
             ("primaryChanges", &counters.primary_changes),
             ("transactionsReplayed", &counters.transactions_replayed),
             ("replaysFailed", &counters.replays_failed),
+            ("commitsFound", &counters.commits_found),
+            ("commitsLost", &counters.commits_lost),
             ("connectionsTaken", &counters.connections_taken),
             ("sessionsOnPrimary", &counters.sessions_on_primary),
         ] {

@@ -120,6 +120,18 @@ pub const SERVICE: &[Parameter<WrittenService>] = &[
     },
     Parameter {
         section: "service",
+        name: "commit-outcomes",
+        flag: None,
+        kind: "true or false",
+        default: "false",
+        example: "true",
+        about: "With `read-write-split`, marks transactions that have written by a row of the table `selkie.commits`, \
+                which must exist. If the server is lost during a COMMIT, Selkie finds out on the next primary whether \
+                it has taken effect.",
+        read: read!(commit_outcomes, boolean),
+    },
+    Parameter {
+        section: "service",
         name: "multiplex",
         flag: None,
         kind: "true or false",

@@ -47,6 +47,10 @@ pub struct Command<'p> {
     pub diagnostics: DiagnosticsEffect,
     /// It is a ROLLBACK, alone.
     pub abandons_transaction: bool,
+    /// It is a COMMIT, alone, after which no transaction begins at once and the session goes on.
+    pub commits_alone: bool,
+    /// It may change data.
+    pub may_write: bool,
 }
 
 impl<'p> Command<'p> {
@@ -61,6 +65,8 @@ impl<'p> Command<'p> {
             concerns_transaction: true,
             diagnostics: DiagnosticsEffect::default(),
             abandons_transaction: false,
+            commits_alone: false,
+            may_write: true,
         }
     }
 
@@ -74,14 +80,20 @@ impl<'p> Command<'p> {
         let is_repeatable = *change == StateChange::None;
         let effect = class.facts().transaction;
         let is_rollback = effect.rolls_back && !effect.is_savepoint && !effect.chains;
-        let abandons_transaction = is_rollback && matches!(class.statement().kind, StatementKind::Transaction);
         let statement = class.statement();
+        let kind = &statement.kind;
+        let is_transaction = matches!(kind, StatementKind::Transaction);
+        let abandons_transaction = is_rollback && is_transaction;
+        let is_commit = effect.commits && !effect.chains && !effect.is_savepoint && !effect.is_xa;
+        let commits_alone = is_transaction && is_commit && self.prepared.is_none() && !names_release(self.packet);
+        let is_setting = matches!(kind, StatementKind::Settings | StatementKind::NextTransaction);
+        let may_write = !is_transaction && !is_setting && !is_read(class);
         let diagnostics = DiagnosticsEffect {
             counts_rows: false,
             resets_warnings: statement.resets_warnings(),
             keeps_found_rows: statement.kind == StatementKind::Show && statement.diagnostics_use.is_explicit(),
         };
-        Command { effect, is_repeatable, abandons_transaction, diagnostics, ..self }
+        Command { effect, is_repeatable, abandons_transaction, commits_alone, may_write, diagnostics, ..self }
     }
 
     /// Returns whether it may end its transaction with its changes.
@@ -119,6 +131,11 @@ impl AtHome {
     pub fn refused() -> AtHome {
         AtHome { reply: None, next: Outcome::Continues }
     }
+}
+
+/// Returns whether a statement may end its session (COMMIT RELEASE).
+fn names_release(sql: &[u8]) -> bool {
+    memchr::memmem::find(&sql.to_ascii_uppercase(), b"RELEASE").is_some()
 }
 
 /// Returns whether executing a statement twice does no harm.

@@ -118,17 +118,27 @@ impl Session {
         let backend = split.assignment.backend().clone();
         let _running = backend.activity.begin();
         let (mut digest, sent) = (DefaultHasher::new(), self.client.sent);
-        let packet = self.packet_for_home(split, command).await?;
-        let Session { client, server, in_flight, definitions_version, context, .. } = self;
-        let observe = |bytes: &[u8], reply: &ReplyTracker| {
-            if replays {
-                digest.write(bytes);
-            }
-            if reply.is_over() {
-                write_effects::note_new_definitions(in_flight, definitions_version, context);
-            }
+        let marked = match split.marks(command) {
+            true => self.commit_marked(split, reply, is_hidden).await?,
+            false => None,
         };
-        exchange(client, server, &mut split.assignment, &packet, reply, is_hidden, observe).await?;
+        match marked {
+            Some(bytes) => digest.write(&bytes),
+            None => {
+                let packet = self.packet_for_home(split, command).await?;
+                let Session { client, server, in_flight, definitions_version, context, .. } = self;
+                let observe = |bytes: &[u8], reply: &ReplyTracker| {
+                    if replays {
+                        digest.write(bytes);
+                    }
+                    if reply.is_over() {
+                        write_effects::note_new_definitions(in_flight, definitions_version, context);
+                    }
+                };
+                exchange(client, server, &mut split.assignment, &packet, reply, is_hidden, observe).await?;
+            }
+        }
+        split.note_writes(command, reply.status);
         if !replays || !command.concerns_transaction {
             return Ok(());
         }
@@ -187,6 +197,7 @@ impl Session {
         attempts: &Attempts,
     ) -> io::Result<Option<AtHome>> {
         self.lease.assignment.suspect();
+        let was_marked = std::mem::take(&mut split.marker.is_pending);
         // A server that shuts down may have executed the statement.
         let is_refused = lost.refusal.as_ref().is_some_and(|(code, _)| *code != SHUTDOWN);
         let is_in_transaction = split.is_in_transaction();
@@ -209,6 +220,9 @@ impl Session {
             split.must_replay = replays;
             sleep(RETRY_PAUSE).await;
             return Ok(None);
+        }
+        if was_marked && !is_refused && split.can_move(true) && !self.is_killed().await {
+            return self.settle_commit(split, lost.reason, attempts.deadline).await;
         }
         if is_refused && let Some((_, refusal)) = lost.refusal {
             self.client.send(&refusal).await?;
@@ -239,6 +253,7 @@ impl Session {
         }
         let mut reply = ReplyTracker::new(kind, self.login.deprecates_eof);
         split.log.spoil();
+        split.writes = true;
         self.client.forward_command(&mut self.server).await?;
         let Session { client, server, in_flight, definitions_version, context, .. } = self;
         let observe = |_: &[u8], reply: &ReplyTracker| {

@@ -65,7 +65,7 @@ impl Session {
 
     /// Finds a server as a command needs it. Fails with the reason why there is none until the
     /// deadline.
-    async fn find_home(&mut self, split: &mut Split, need: Need, deadline: Instant) -> Result<(), String> {
+    pub(super) async fn find_home(&mut self, split: &mut Split, need: Need, deadline: Instant) -> Result<(), String> {
         let condition = self.lease.assignment.backend().condition();
         let suits = condition.role() == Role::Primary || need == Need::Any || !split.can_move(false);
         if split.detached.is_none() && suits {

@@ -2,6 +2,7 @@
 
 use super::carried::{Carried, PreparedIds, SCHEMA, StateChange};
 use super::command::{Command, Need};
+use super::commit_marker::CommitMarker;
 use super::further_connection::FurtherConnection;
 use super::prepared_statement::SplitPrepared;
 use super::route::{Destination, Situation};
@@ -45,6 +46,10 @@ pub struct Split {
     pub lost_transaction: Option<String>,
     /// The statements of the open transaction, with `transaction-replay`.
     pub log: TransactionLog,
+    /// The open transaction may have written.
+    pub writes: bool,
+    /// With `commit-outcomes`: the marks of its transactions.
+    pub marker: CommitMarker,
     /// Its connection was lost: it must be executed again before the next statement.
     pub must_replay: bool,
     /// It may have written since [`Split::position`] was read.
