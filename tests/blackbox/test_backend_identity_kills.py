@@ -1,5 +1,9 @@
-"""Accounts of users in MariaDB (`backend-identity = "user"`), with gateways that are killed."""
+"""Accounts of users in MariaDB (`backend-identity = "user"`), with gateways that are killed.
 
+SELKIE_KILL_ROUNDS sets the number of kills.
+"""
+
+import os
 import random
 import threading
 import time
@@ -10,6 +14,8 @@ from blackbox.test_backend_identity import ROOT, Gateway, create, login, rows, s
 from pymongo.errors import OperationFailure, PyMongoError
 
 pytestmark = [pytest.mark.selkie_only, pytest.mark.mariadb_only]
+
+ROUNDS = int(os.environ.get("SELKIE_KILL_ROUNDS", 4))
 
 
 @pytest.fixture
@@ -48,7 +54,7 @@ def accounts_agree(gateway, known: dict[str, str]) -> bool:
 def test_a_kill_leaves_no_login_without_a_user(only_gateway):
     gateway, known = only_gateway, {}
     chosen = random.Random(7)
-    for round in range(12):
+    for round in range(ROUNDS):
         client = gateway.client(**ROOT, serverSelectionTimeoutMS=1000)
         stopping = threading.Event()
 

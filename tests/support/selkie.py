@@ -73,7 +73,8 @@ class SelkieServer(ServerProcess):
         shutil.rmtree(self.data, ignore_errors=True)
 
     def client(self, **options) -> pymongo.MongoClient:
-        return pymongo.MongoClient(self.uri, **options)
+        # A test that has ended the server does not wait half a minute for it.
+        return pymongo.MongoClient(self.uri, **({"serverSelectionTimeoutMS": 5000} | options))
 
 
 def run(*arguments: str, timeout_s: float = 20, name: str = "selkie") -> subprocess.CompletedProcess:

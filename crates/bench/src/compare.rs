@@ -108,7 +108,7 @@ impl CompareArgs {
 
     /// Returns the time of each server and kind of load.
     fn seconds(&self) -> f64 {
-        if self.quick { 0.2 } else { 5.0 }
+        if self.quick { 0.05 } else { 5.0 }
     }
 }
 

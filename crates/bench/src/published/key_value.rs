@@ -23,7 +23,7 @@ const PUBLISHED: [(&str, Option<&str>, f64); 5] = [
 
 pub fn command(args: &PublishedArgs) -> Vec<String> {
     let words: &[&str] = match args.quick {
-        true => &["bench", "kv", "--rows", "1000", "--seconds", "0.2", "--rounds", "1"],
+        true => &["bench", "kv", "--rows", "1000", "--seconds", "0.05", "--rounds", "1"],
         false => &["bench", "kv"],
     };
     args.command(words)

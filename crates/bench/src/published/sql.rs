@@ -13,13 +13,13 @@ use std::path::PathBuf;
 const ABOUT: &str = "Published for MaxScale 2.1: sysbench's read-only test, 100 simple SELECTs per iteration without a transaction, 4 servers and 16 threads, \
 direct (the client takes one server after the other) compared with the routers readconnroute and readwritesplit, each with and without the cache filter. \
 It has curves and no numbers: readwritesplit more than doubled from 2.1.0 to 2.1.3; the cache helped under 64 connections, and at every number of \
-them once it was not checked whether a SELECT may be cached.\n\nSelkie does not route to several servers, so the experiment cannot be repeated as it was. \
-The nearest equivalent is its listener for SQL clients in front of one MariaDB, without a cache and with a cache of result sets, over TCP: the same \
+them once it was not checked whether a SELECT may be cached.\n\nThe published experiment needs a machine for each server. On one machine, the nearest \
+equivalent is the listener for SQL clients in front of one MariaDB, without a cache and with a cache of result sets, over TCP: the same \
 table, the same SELECT by primary key as text, each connection with one SELECT in flight. Selkie always checks whether a SELECT may be cached.";
 
 pub fn command(args: &PublishedArgs) -> Vec<String> {
     let words: &[&str] = match args.quick {
-        true => &["bench", "sql", "--connections", "1,4", "--seconds", "0.3", "--rows", "500"],
+        true => &["bench", "sql", "--connections", "1,4", "--seconds", "0.1", "--rows", "500"],
         false => &["bench", "sql", "--connections", "1,2,4,8,16,32,64", "--seconds", "3"],
     };
     args.command_without_mongod(words)
