@@ -3,6 +3,7 @@
 import os
 import random
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import bson
 import pymongo
@@ -54,14 +55,15 @@ def db(selkie, database_name):
         yield client[database_name]
 
 
-def opened(db, target=1, stages=(), cursor=None, **options):
+def opened(db, target=1, stages=(), cursor=None, session=None, **options):
     command = {"aggregate": target, "pipeline": [{"$changeStream": options}, *stages], "cursor": cursor or {}}
-    return db.command(command)["cursor"]
+    return db.command(command, session=session)["cursor"]
 
 
-def more(db, cursor, wait_ms=1):
+def more(db, cursor, wait_ms=1, session=None):
     collection = cursor["ns"].split(".", 1)[1]
-    return db.command({"getMore": Int64(cursor["id"]), "collection": collection, "maxTimeMS": wait_ms})["cursor"]
+    command = {"getMore": Int64(cursor["id"]), "collection": collection, "maxTimeMS": wait_ms}
+    return db.command(command, session=session)["cursor"]
 
 
 def rest(db, cursor):
@@ -396,6 +398,42 @@ def test_many_streams_share_the_feed(db):
         db[f"c{number}"].insert_one({"_id": number})
     for number, stream in enumerate(streams):
         assert [event["documentKey"]["_id"] for event in more(db, stream)["nextBatch"]] == [number]
+
+
+@pytest.mark.parametrize("matches", [
+    lambda number: {"documentKey._id": number},
+    lambda number: {"fullDocument.tags": f"t{number}", "operationType": {"$in": ["insert", "update"]}},
+    lambda number: {"fullDocument.parts.n": {"$in": [float(number), -1]}},
+    lambda number: {"fullDocument.name": {"$regex": f"^N{number}$"}},
+])
+def test_waiting_streams_get_the_events_with_their_value(db, matches):
+    """Streams that wait are found by a value that they need, in each type and in arrays."""
+    db.create_collection("c")
+    sessions = [db.client.start_session() for _ in range(30)]
+    streams = [
+        opened(db, "c", [{"$match": matches(number)}], session=session) for number, session in enumerate(sessions)
+    ]
+    with ThreadPoolExecutor(30) as pool:
+        waiting = [pool.submit(more, db, stream, 30_000, session) for stream, session in zip(streams, sessions)]
+        for number in range(30):
+            tags, parts = ["all", f"t{number}"], [{"n": 1000}, {"n": number}]
+            db.c.insert_one({"_id": number, "tags": tags, "parts": parts, "name": f"N{number}"})
+        for number, batch in enumerate(waiting):
+            assert [event["documentKey"]["_id"] for event in batch.result()["nextBatch"]] == [number]
+
+
+def test_waiting_streams_compare_by_their_collation(db):
+    db.create_collection("c")
+    stage = {"$changeStream": {}}
+    pipeline = [stage, {"$match": {"fullDocument.name": "BOB"}}]
+    options = {"cursor": {}, "collation": {"locale": "en", "strength": 2}}
+    session = db.client.start_session()
+    stream = db.command("aggregate", "c", pipeline=pipeline, session=session, **options)["cursor"]
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(more, db, stream, 30_000, session)
+        for name in ("al", "Bob"):
+            db.c.insert_one({"name": name})
+        assert [event["fullDocument"]["name"] for event in waiting.result()["nextBatch"]] == ["Bob"]
 
 
 def test_without_a_log_there_are_no_streams(client, database_name):

@@ -93,7 +93,8 @@ pub async fn open(call: &Call<'_>, namespace: &Namespace, stage: Doc<'_>, argume
         check_collection(call, namespace).await?;
     }
     let Begin { position, token, entries } = begin(feed, &options).await.map_err(during)?;
-    let filter = pipeline.leading_match().and_then(|predicate| Filter::of(predicate, rest.as_doc(), &context));
+    let filter =
+        pipeline.leading_match().and_then(|predicate| Filter::of(predicate, rest.as_doc(), &context, options.view));
     let execution = (!pipeline.is_identity()).then(|| pipeline.start(budget(call, arguments.allow_disk_use)));
     Ok(Reader::following(Box::new(ChangeStream {
         interest: Interest { scope: options.scope, view: options.view, filter },

@@ -7,26 +7,30 @@
 //! continue behind the event without having been woken. Whether a stream shows an event is decided
 //! by the stream itself, with the rights of its user: here is only decided whether to wake it.
 
-use super::event::{Event, EventKind};
-use super::images::Images;
-use super::options::{FullDocument, View};
+mod filter;
+mod groups;
+
+pub use filter::Filter;
+
+use super::event::Event;
+use super::options::View;
 use super::scope::Scope;
 use crate::call::Call;
-use document::{Collation, Doc, DocBuf};
+use document::Doc;
 use error::Result;
+use groups::{Documents, Group, Groups, wake_concerned};
 use hashbrown::HashMap;
-use query::predicate::Node;
-use query::{Context, Predicate};
 use server::Worker;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 use steps::Interruptible;
 use store::{DocumentStore, FeedEntry, FeedPosition, Identity, Namespace, identity};
+
+/// The most groups without streams, beside one for each stream.
+const UNUSED_MAX: usize = 64;
 
 /// How often a stream that waits checks for interruption.
 const CHECK_INTERVAL: Duration = Duration::from_millis(200);
@@ -39,50 +43,6 @@ pub struct Interest {
     pub filter: Option<Filter>,
 }
 
-/// The condition of events that a stream may show.
-#[derive(Clone, Debug)]
-pub struct Filter {
-    predicate: Arc<Predicate>,
-    key: FilterKey,
-    /// Whether it may read the document after an update.
-    reads_full_document: bool,
-}
-
-/// Filters with the same key are equal.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum FilterKey {
-    /// The pipeline.
-    Stages(Arc<[u8]>),
-    Unique(u64),
-}
-
-impl Filter {
-    /// Returns the filter of a pipeline with this leading `$match`. There is none if a second
-    /// evaluation may have another result: expressions may be random.
-    pub fn of(predicate: &Arc<Predicate>, stages: Doc<'_>, context: &Context) -> Option<Filter> {
-        static UNIQUE: AtomicU64 = AtomicU64::new(0);
-        if predicate.has_expression() {
-            return None;
-        }
-        let key = match context.collation == Collation::SIMPLE {
-            true => FilterKey::Stages(stages.as_bytes().into()),
-            false => FilterKey::Unique(UNIQUE.fetch_add(1, Relaxed)),
-        };
-        let reads_full_document = reads_full_document(predicate.root());
-        Some(Filter { predicate: predicate.clone(), key, reads_full_document })
-    }
-}
-
-fn reads_full_document(node: &Node) -> bool {
-    steps::step();
-    match node {
-        Node::And(branches) | Node::Or(branches) | Node::Nor(branches) => branches.iter().any(reads_full_document),
-        Node::Path { path, .. } => path.first() == "fullDocument",
-        Node::Never => false,
-        _ => true,
-    }
-}
-
 /// The streams of a worker that wait.
 #[derive(Default)]
 struct WaitingStreams {
@@ -91,20 +51,14 @@ struct WaitingStreams {
     /// The entry that is examined, or the last one that was. A stream that joins before it has read
     /// this entry would miss it.
     begun: Cell<FeedPosition>,
-    groups: RefCell<HashMap<Scope, Groups, ahash::RandomState>>,
+    scopes: RefCell<HashMap<Scope, Rc<RefCell<Groups>>, ahash::RandomState>>,
+    /// How many streams wait.
+    count: Cell<usize>,
+    /// How many groups there are.
+    groups: Cell<usize>,
     /// Whether the task runs that examines entries.
     is_running: Cell<bool>,
     last_number: Cell<u64>,
-}
-
-type Groups = HashMap<GroupKey, Rc<Group>, ahash::RandomState>;
-type GroupKey = (View, Option<FilterKey>);
-
-/// Streams with the same interest.
-struct Group {
-    view: View,
-    filter: Option<Filter>,
-    streams: RefCell<HashMap<u64, Rc<WaitingStream>, ahash::RandomState>>,
 }
 
 struct WaitingStream {
@@ -148,22 +102,19 @@ impl WaitingStreams {
         if self.is_running.get() && from < self.begun.get() {
             return None;
         }
-        let key = (interest.view, interest.filter.as_ref().map(|filter| filter.key.clone()));
-        let mut scopes = self.groups.borrow_mut();
-        let groups = match scopes.get_mut(&interest.scope) {
+        let mut scopes = self.scopes.borrow_mut();
+        let groups = match scopes.get(&interest.scope) {
             Some(groups) => groups,
             None => scopes.entry(interest.scope.clone()).or_default(),
         };
-        let new = || {
-            let (view, filter) = (interest.view, interest.filter.clone());
-            Rc::new(Group { view, filter, streams: RefCell::default() })
-        };
-        let group = groups.entry(key.clone()).or_insert_with(new).clone();
+        let (group, is_new) = groups.borrow_mut().with(interest);
+        self.groups.set(self.groups.get() + usize::from(is_new));
         let stream = Rc::new(WaitingStream { from, reached: Cell::new(None), waker: RefCell::default() });
         let number = self.last_number.get() + 1;
         self.last_number.set(number);
         group.streams.borrow_mut().insert(number, stream.clone());
-        Some(Registered { streams: self.clone(), scope: interest.scope.clone(), key, group, number, stream })
+        self.count.set(self.count.get() + 1);
+        Some(Registered { streams: self.clone(), group, number, stream })
     }
 
     /// Starts the task unless it runs.
@@ -186,7 +137,8 @@ impl WaitingStreams {
     async fn examine_entries(&self, store: &dyn DocumentStore) -> Result<()> {
         let _running = Running(self);
         let Some(feed) = store.change_feed() else { return Ok(()) };
-        while !self.groups.borrow().is_empty() {
+        while self.count.get() > 0 {
+            self.prune();
             let entries = match feed.read(self.examined.get()).await {
                 Ok(entries) => entries,
                 // They read it themselves, and report the error.
@@ -208,44 +160,44 @@ impl WaitingStreams {
 
     fn examine(&self, entry: &FeedEntry) {
         let Some(change) = entry.change() else { return };
-        let groups = self.concerned_by(entry.document.as_doc(), &change.namespace);
-        if groups.is_empty() {
+        let scopes = self.concerned_by(entry.document.as_doc(), &change.namespace);
+        if scopes.is_empty() {
             return;
         }
         let Some(event) = Event::of(&change, entry) else { return };
-        let mut documents = Documents { entry, event: &event, built: Vec::new() };
-        for group in groups {
-            if group.wants(&mut documents) {
-                group.wake(entry.position, self.examined.get());
-            }
-        }
+        let mut documents = Documents::of(entry, &event);
+        scopes.iter().for_each(|groups| wake_concerned(groups, &mut documents, self.examined.get()));
     }
 
-    /// Returns the groups whose scope contains an entry.
-    fn concerned_by(&self, entry: Doc<'_>, namespace: &Namespace) -> Vec<Rc<Group>> {
-        let scopes = self.groups.borrow();
-        let mut concerned = Vec::new();
-        let mut add = |scope: &Scope, groups: &Groups| {
-            if scope.concerns(entry) {
-                concerned.extend(groups.values().cloned());
-            }
-        };
+    /// Returns the groups of the scopes that contain an entry.
+    fn concerned_by(&self, entry: Doc<'_>, namespace: &Namespace) -> Vec<Rc<RefCell<Groups>>> {
+        let scopes = self.scopes.borrow();
         // A command may be about several collections.
         if &*namespace.collection == "$cmd" {
-            scopes.iter().for_each(|(scope, groups)| add(scope, groups));
-            return concerned;
+            let concerned = scopes.iter().filter(|(scope, _)| scope.concerns(entry));
+            return concerned.map(|(_, groups)| groups.clone()).collect();
         }
         let database = Scope::Database(namespace.database.clone());
-        for scope in [Scope::Collection(namespace.clone()), database, Scope::Cluster] {
-            scopes.get(&scope).into_iter().for_each(|groups| add(&scope, groups));
+        let mut concerned = vec![Scope::Collection(namespace.clone()), database, Scope::Cluster];
+        concerned.retain(|scope| scope.concerns(entry));
+        concerned.iter().filter_map(|scope| scopes.get(scope)).cloned().collect()
+    }
+
+    /// Removes groups without streams, if they are many. Others may be used again soon.
+    fn prune(&self) {
+        if self.groups.get() > 2 * self.count.get() + UNUSED_MAX {
+            let mut scopes = self.scopes.borrow_mut();
+            scopes.values().for_each(|groups| groups.borrow_mut().prune());
+            scopes.retain(|_, groups| groups.borrow().len() > 0);
+            self.groups.set(scopes.values().map(|groups| groups.borrow().len()).sum());
         }
-        concerned
     }
 
     /// Lets all streams look for themselves.
     fn wake_all(&self) {
-        for group in self.groups.borrow().values().flat_map(HashMap::values) {
-            group.wake(FeedPosition { time: u32::MAX, increment: u32::MAX }, FeedPosition::default());
+        for groups in self.scopes.borrow().values() {
+            let all = FeedPosition { time: u32::MAX, increment: u32::MAX };
+            groups.borrow().all().for_each(|group| group.wake(all, FeedPosition::default()));
         }
     }
 }
@@ -256,34 +208,9 @@ struct Running<'w>(&'w WaitingStreams);
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         self.0.wake_all();
+        self.0.scopes.borrow_mut().clear();
+        self.0.groups.set(0);
         self.0.is_running.set(false);
-    }
-}
-
-impl Group {
-    /// Returns whether its streams may show an event, or fail or end with it.
-    fn wants(&self, documents: &mut Documents<'_>) -> bool {
-        let event = documents.event;
-        if event.is_expanded() && !self.view.shows_expanded {
-            return false;
-        }
-        let ends = matches!(event.kind, EventKind::Drop | EventKind::Rename { .. } | EventKind::DropDatabase);
-        let Some(filter) = self.filter.as_ref().filter(|_| !ends) else { return true };
-        let Some(document) = documents.seen_by(self.view, filter) else { return true };
-        filter.predicate.matches(document).unwrap_or(true)
-    }
-
-    /// Wakes the streams that have not read the entry at `position`. They continue behind
-    /// `examined`.
-    fn wake(&self, position: FeedPosition, examined: FeedPosition) {
-        self.streams.borrow_mut().retain(|_, stream| {
-            let is_ahead = stream.from >= position;
-            if !is_ahead {
-                stream.reached.set(Some(examined));
-                stream.waker.take().into_iter().for_each(Waker::wake);
-            }
-            is_ahead
-        });
     }
 }
 
@@ -303,8 +230,6 @@ impl WaitingStream {
 /// A stream that waits; removed when this is dropped.
 struct Registered {
     streams: Rc<WaitingStreams>,
-    scope: Scope,
-    key: GroupKey,
     group: Rc<Group>,
     number: u64,
     stream: Rc<WaitingStream>,
@@ -313,44 +238,6 @@ struct Registered {
 impl Drop for Registered {
     fn drop(&mut self) {
         self.group.streams.borrow_mut().remove(&self.number);
-        if !self.group.streams.borrow().is_empty() {
-            return;
-        }
-        let mut scopes = self.streams.groups.borrow_mut();
-        let Some(groups) = scopes.get_mut(&self.scope) else { return };
-        if groups.get(&self.key).is_some_and(|group| Rc::ptr_eq(group, &self.group)) {
-            groups.remove(&self.key);
-        }
-        if groups.is_empty() {
-            scopes.remove(&self.scope);
-        }
-    }
-}
-
-/// An event as documents, each built when it is first needed.
-struct Documents<'e> {
-    entry: &'e FeedEntry,
-    event: &'e Event<'e>,
-    built: Vec<(View, Option<DocBuf>)>,
-}
-
-impl Documents<'_> {
-    /// Returns the event as a filter sees it; `None` if that must be found out by the stream.
-    fn seen_by(&mut self, view: View, filter: &Filter) -> Option<Doc<'_>> {
-        // What the filter does not read is left out, unless the stream fails without it.
-        let full_document = match view.full_document {
-            FullDocument::UpdateLookup | FullDocument::WhenAvailable if !filter.reads_full_document => {
-                FullDocument::Default
-            }
-            other => other,
-        };
-        let view = View { full_document, ..view };
-        let index = self.built.iter().position(|(built, _)| *built == view).unwrap_or_else(|| {
-            let images = Images::logged(self.event, self.entry, view).ok().flatten();
-            let document = images.map(|images| self.event.to_document(&images, view.shows_expanded));
-            self.built.push((view, document));
-            self.built.len() - 1
-        });
-        self.built.get(index)?.1.as_ref().map(DocBuf::as_doc)
+        self.streams.count.set(self.streams.count.get() - 1);
     }
 }
