@@ -300,6 +300,14 @@ def test_transactions_are_marked_while_they_commit(gateway, replication):
             for statement in statements:
                 rows(session, statement)
             assert marks() == [3], statements
+        # A transaction that cannot write has no row, and later ones have.
+        rows(session, "START TRANSACTION READ ONLY")
+        assert refusal(session, "UPDATE keyed SET a = 5") == 1792
+        rows(session, "COMMIT")
+        rows(session, "BEGIN")
+        rows(session, "UPDATE keyed SET a = 3")
+        rows(session, "COMMIT")
+        assert len(marks()) == 1 and marks() > [3]
         # If the row cannot be written, the transaction commits without it.
         rows(session, "BEGIN")
         rows(session, "UPDATE keyed SET a = 4")

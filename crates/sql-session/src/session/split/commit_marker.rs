@@ -11,8 +11,12 @@ use std::fmt::Write;
 
 /// Errors of a statement that cannot insert the row, and has done nothing: ER_DBACCESS_DENIED,
 /// ER_BAD_DB, ER_PARSE (with `sql_mode = ORACLE`), ER_TABLEACCESS_DENIED, ER_COLUMNACCESS_DENIED,
-/// ER_NO_SUCH_TABLE, and ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION.
-pub const UNUSABLE: [u16; 7] = [1044, 1049, 1064, 1142, 1143, 1146, 1792];
+/// ER_NO_SUCH_TABLE, and [`READ_ONLY_TRANSACTION`].
+pub const UNUSABLE: [u16; 7] = [1044, 1049, 1064, 1142, 1143, 1146, READ_ONLY_TRANSACTION];
+
+/// ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION. It concerns this transaction alone, which has written
+/// nothing.
+pub const READ_ONLY_TRANSACTION: u16 = 1792;
 
 /// The marks of a session.
 #[derive(Debug, Default)]

@@ -66,9 +66,12 @@ impl Session {
         let mut bytes = ask(&mut self.server, &statement, &mut marked, &mut split.assignment).await?;
         match ErrPacket::decode(bytes.get(4..).unwrap_or_default()) {
             Ok(error) if marked.failed && commit_marker::UNUSABLE.contains(&error.code) => {
-                let reason = String::from_utf8_lossy(error.message);
-                tracing::warn!(server = self.lease.server.name, "commits of a session are not marked: {reason}");
-                (split.marker.is_pending, split.marker.is_unusable) = (false, true);
+                split.marker.is_pending = false;
+                if error.code != commit_marker::READ_ONLY_TRANSACTION {
+                    split.marker.is_unusable = true;
+                    let reason = String::from_utf8_lossy(error.message);
+                    tracing::warn!(server = self.lease.server.name, "commits of a session are not marked: {reason}");
+                }
                 return Ok(None);
             }
             Ok(error) if marked.failed && says_lost(&error) => {
