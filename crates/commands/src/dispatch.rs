@@ -14,6 +14,7 @@ mod usage;
 use crate::audit::Recording;
 use crate::authorization::check::may_use_uuid;
 use crate::call::{Call, Disposition};
+use crate::default_concerns;
 use crate::document_cache::{self, Lookup};
 use crate::envelope::{self, collection_by_uuid, collection_uuid, internal_fields};
 use crate::login;
@@ -23,7 +24,7 @@ use crate::table::COMMANDS;
 use crate::table::spec::{Access, Handler, Spec};
 use crate::time_series;
 use bytes::Bytes;
-use document::{Doc, DocBuf, DocWriter, Element};
+use document::{Doc, DocBuf, DocWriter, Element, Value};
 use error::{Code, Error, Result};
 use fail_point::InjectedError;
 use futures_util::FutureExt;
@@ -60,6 +61,25 @@ pub(crate) fn run_trusted(
     reply: &mut Vec<u8>,
 ) -> impl Future<Output = Disposition> {
     run_request(worker, session, request, true, reply)
+}
+
+/// Runs a command as if the client had sent it, without checking privileges again; fails with its
+/// error.
+pub(crate) async fn run_part(call: &Call<'_>, command: &DocBuf) -> Result<()> {
+    let request = call.request.with_body(command.clone());
+    let mut reply = Vec::new();
+    Box::pin(run_trusted(call.worker, call.session, &request, &mut reply)).await;
+    let reply = Doc::from_bytes(&reply).ok_or_else(|| Error::internal("a command's reply is no document"))?;
+    let errors = reply.get("writeErrors").and_then(Value::as_array);
+    let error = match errors.and_then(|errors| errors.values().next()) {
+        Some(error) => error.as_document(),
+        None => Some(reply).filter(|reply| reply.get("ok").and_then(Value::to_i64) != Some(1)),
+    };
+    error.map_or(Ok(()), |error| {
+        let code = error.get("code").and_then(Value::to_i64).and_then(|code| i32::try_from(code).ok());
+        let message = error.get("errmsg").and_then(Value::as_str).unwrap_or_default();
+        Err(Error::new(code.map_or(crate::reply::NO_CODE, Code), message))
+    })
 }
 
 async fn run_request(
@@ -207,6 +227,12 @@ async fn execute(
         && let Some(disposition) = Box::pin(fail_point::apply(&mut call, body)).await?
     {
         return Ok(disposition);
+    }
+    if spec.takes_write_concern {
+        // Boxed because it is rare, and would enlarge the future of every command.
+        if worker.server.default_concerns.are_due(call.steady_ms) {
+            Box::pin(default_concerns::refresh(worker, call.steady_ms)).await?;
+        }
     }
     prepare::begin(&mut call, body)?;
     if let Some(error) = call.unresolved.take() {

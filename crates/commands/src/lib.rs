@@ -22,6 +22,7 @@ mod collection_options;
 mod command;
 #[cfg(test)]
 mod compatibility;
+mod default_concerns;
 pub mod dispatch;
 pub mod document_cache;
 pub mod envelope;

@@ -24,6 +24,7 @@ pub mod client_session;
 pub mod clock;
 pub mod cluster_clock;
 pub mod cursor;
+pub mod default_concerns;
 pub mod document_cache;
 pub mod fail_point;
 pub mod host;

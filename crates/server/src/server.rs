@@ -6,6 +6,7 @@ use crate::catalog_counts::CatalogCounts;
 use crate::clock;
 use crate::cluster_clock::{ClusterClock, ClusterTime};
 use crate::cursor::{CursorOwner, CursorRegistry};
+use crate::default_concerns::DefaultConcerns;
 use crate::document_cache::{CachePolicy, CacheStatistics, Caches, DocumentCache};
 use crate::fail_point::FailPoint;
 use crate::index_filters::IndexFilters;
@@ -41,6 +42,7 @@ pub struct Server {
     pub cursors: CursorRegistry,
     pub transactions: Transactions,
     pub snapshots: Snapshots,
+    pub default_concerns: DefaultConcerns,
     /// When the process began to serve.
     pub started: Instant,
     pub started_ms: i64,
@@ -93,6 +95,7 @@ impl Server {
             cursors,
             transactions: Transactions::default(),
             snapshots: Snapshots::default(),
+            default_concerns: DefaultConcerns::default(),
             started: Instant::now(),
             started_ms: clock::now_ms(),
             process_id: ObjectId::from_parts(clock::now_seconds(), rand::random(), rand::random()),

@@ -5,6 +5,7 @@ pub mod build_info;
 pub mod catalog_counts;
 pub mod configure_fail_point;
 pub mod current_op;
+pub mod default_rw_concern;
 pub mod diagnostics;
 pub mod feature_compatibility;
 pub mod fsync;
@@ -137,12 +138,12 @@ pub const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "getDefaultRWConcern",
-        handler: immediate!(probes::default_concern),
+        handler: waiting!(default_rw_concern::get),
         authorization: on_cluster(Action::GetDefaultRwConcern),
         admin_database_only: true,
         own_fields: Some(fields::DEFAULT_CONCERN),
         parsing: parsed_first(fields::parse_own, &[]),
-        help: "Default concerns: a standalone server has none.",
+        help: "The default concerns of reads and writes, of a replica set.",
         ..SERVER
     },
     Spec {
@@ -346,13 +347,13 @@ pub const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "setDefaultRWConcern",
-        handler: immediate!(probes::default_concern),
+        handler: waiting!(default_rw_concern::set),
         authorization: on_cluster(Action::SetDefaultRwConcern),
         admin_database_only: true,
         own_fields: Some(fields::NEW_DEFAULT_CONCERN),
         parsing: parsed_first(fields::parse_own, &[]),
         takes_write_concern: true,
-        help: "Default concerns: a standalone server has none.",
+        help: "Sets the default concerns of reads and writes, of a replica set.",
         ..SERVER
     },
     Spec {

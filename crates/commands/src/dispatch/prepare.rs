@@ -4,6 +4,7 @@
 use crate::authorization::check;
 use crate::call::Call;
 use crate::command::sessions::transactions;
+use crate::default_concerns;
 use crate::envelope::first_error::{FirstError, Phase};
 use crate::envelope::{self, WriteConcern, internal_fields};
 use crate::login;
@@ -109,6 +110,10 @@ fn check_shared(call: &mut Call<'_>, errors: &mut FirstError) {
             let unsupported = Error::new(Code::INVALID_OPTIONS, "Command does not support writeConcern");
             errors.record::<()>(Phase::WriteConcern, Err(unsupported));
         }
+    }
+    if envelope.write_concern.is_none() && spec.takes_write_concern && !envelope.in_transaction {
+        let parsed = errors.record(Phase::WriteConcern, default_concerns::of_write(worker));
+        (envelope.durability, envelope.unsatisfied) = parsed.unwrap_or_default();
     }
     if let Some(known) = spec.own_fields {
         let phase = spec.parsing.as_ref().map_or(Phase::Running, |parsing| parsing.phase);

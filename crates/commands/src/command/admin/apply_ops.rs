@@ -7,7 +7,7 @@ use crate::arguments;
 use crate::arguments::options;
 use crate::call::{Call, Disposition};
 use crate::command::catalog::collections::full_name;
-use crate::dispatch;
+use crate::dispatch::run_part;
 use document::{Doc, DocBuf, DocWriter, Element, Value};
 use error::{Code, Error, Result};
 use store::Namespace;
@@ -78,7 +78,7 @@ async fn apply(call: &Call<'_>, place: usize, entry: Doc<'_>) -> Result<()> {
         "i" => {
             check_exists(call, &namespace, entry).await?;
             let id = id_of(object, "insert", entry)?;
-            run(call, &update(call, &namespace, id, Value::Document(object))).await
+            run_part(call, &update(call, &namespace, id, Value::Document(object))).await
         }
         "u" => {
             check_exists(call, &namespace, entry).await?;
@@ -86,7 +86,7 @@ async fn apply(call: &Call<'_>, place: usize, entry: Doc<'_>) -> Result<()> {
             let id = id_of(target, "update", entry)?;
             for pass in 0..PASSES {
                 if let Some(changes) = changes(object, pass)? {
-                    run(call, &update(call, &namespace, id, Value::Document(changes.as_doc()))).await?;
+                    run_part(call, &update(call, &namespace, id, Value::Document(changes.as_doc()))).await?;
                 }
             }
             Ok(())
@@ -102,11 +102,11 @@ async fn apply(call: &Call<'_>, place: usize, entry: Doc<'_>) -> Result<()> {
                 writer.array("deletes").push(&statement);
                 writer.append("$db", &*namespace.database);
             });
-            run(call, &command).await
+            run_part(call, &command).await
         }
         "c" => {
             let command = catalog_command(&namespace, object)?;
-            match run(call, &command).await {
+            match run_part(call, &command).await {
                 Err(error) if IS_DONE.contains(&error.code()) => Ok(()),
                 outcome => outcome,
             }
@@ -269,25 +269,6 @@ fn path(within: &str, name: &str) -> Result<String> {
         return Err(Error::new(Code::NOT_IMPLEMENTED, message));
     }
     Ok(if within.is_empty() { name.to_owned() } else { format!("{within}.{name}") })
-}
-
-/// Runs a command as if the client had sent it, without checking privileges again; fails with its
-/// error.
-async fn run(call: &Call<'_>, command: &DocBuf) -> Result<()> {
-    let request = call.request.with_body(command.clone());
-    let mut reply = Vec::new();
-    Box::pin(dispatch::run_trusted(call.worker, call.session, &request, &mut reply)).await;
-    let reply = Doc::from_bytes(&reply).ok_or_else(|| Error::internal("a command's reply is no document"))?;
-    let errors = reply.get("writeErrors").and_then(Value::as_array);
-    let error = match errors.and_then(|errors| errors.values().next()) {
-        Some(error) => error.as_document(),
-        None => Some(reply).filter(|reply| reply.get("ok").and_then(Value::to_i64) != Some(1)),
-    };
-    error.map_or(Ok(()), |error| {
-        let code = error.get("code").and_then(Value::to_i64).and_then(|code| i32::try_from(code).ok());
-        let message = error.get("errmsg").and_then(Value::as_str).unwrap_or_default();
-        Err(Error::new(code.map_or(crate::reply::NO_CODE, Code), message))
-    })
 }
 
 #[cfg(test)]

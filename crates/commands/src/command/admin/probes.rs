@@ -1,12 +1,11 @@
 //! Commands by which graphical clients and test harnesses identify the server.
 
-use crate::arguments::{is_absent, wrong_types};
+use crate::arguments::wrong_types;
 use crate::call::{Call, Disposition};
-use crate::envelope::WriteConcern;
 use crate::pipeline::config_lists;
 use crate::replica_set::{self, write_time};
 use crate::table::fields;
-use document::{Doc, DocWriter, Value};
+use document::{DocWriter, Value};
 use error::{Code, Error, Result};
 use server::Topology;
 
@@ -80,25 +79,6 @@ fn replica_set<'a>(call: &Call<'a>) -> Result<(&'a str, &'a str)> {
         Topology::ReplicaSet { name, advertised } => Ok((name, advertised)),
         _ => Err(Error::new(Code::NO_REPLICATION_ENABLED, "not running with --replSet")),
     }
-}
-
-/// Fails: a single server has no default concerns.
-pub fn default_concern(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
-    let name = call.first().key();
-    for field in call.fields().filter(|field| !is_absent(*field)) {
-        let (within, inner) = (field.key(), field.value().as_document().unwrap_or(Doc::EMPTY));
-        match within {
-            "defaultReadConcern" => {
-                if let Some(option) = inner.elements().find(|option| *option.key() != *"level") {
-                    let message = format!("Unrecognized option in readConcern: {}", option.key());
-                    return Err(Error::new(Code::INVALID_OPTIONS, message));
-                }
-            }
-            "defaultWriteConcern" => drop(WriteConcern::parse(field)?),
-            _ => {}
-        }
-    }
-    Err(Error::new(Code(51300), format!("'{name}' is not supported on standalone nodes.")))
 }
 
 /// Lists no locks: none is held between two commands.
