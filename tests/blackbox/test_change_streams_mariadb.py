@@ -261,19 +261,6 @@ def test_a_large_transaction_is_read_from_the_log(db, server):
     assert ids(drained(db, stream, 1000)) == [*range(1000)]
 
 
-def test_an_unsuitable_log_is_explained(scratch, gateway):
-    unsuitable = {
-        "keeps no binary log": ("--skip-log-bin",), "binlog_row_image is MINIMAL": ("--binlog-row-image=MINIMAL", *LOG),
-    }
-    for reason, options in unsuitable.items():
-        scratch.kill()
-        scratch.options = options
-        scratch.start()
-        with gateway(scratch).client(directConnection=True) as client:
-            refused = failure(lambda: opened(client["d"], "c"))
-            assert refused.code == 40573 and reason in refused.details["errmsg"]
-
-
 def test_the_oplog_is_read_from_files(scratch, gateway, database_name):
     """In both directions, beyond what a gateway has in memory, in batches that end anywhere."""
     with gateway(scratch).client(directConnection=True) as client:
@@ -348,3 +335,17 @@ def test_tailing_the_oplog_over_a_crash(scratch, gateway, database_name, killed)
             victim.start()
             follow(25)
         assert seen == [*range(150)]
+
+
+def test_an_unsuitable_log_is_explained(scratch, gateway):
+    """The last test: the server keeps its unsuitable settings."""
+    unsuitable = {
+        "keeps no binary log": ("--skip-log-bin",), "binlog_row_image is MINIMAL": ("--binlog-row-image=MINIMAL", *LOG),
+    }
+    for reason, options in unsuitable.items():
+        scratch.kill()
+        scratch.options = options
+        scratch.start()
+        with gateway(scratch).client(directConnection=True) as client:
+            refused = failure(lambda: opened(client["d"], "c"))
+            assert refused.code == 40573 and reason in refused.details["errmsg"]
