@@ -20,13 +20,15 @@ const ACCOUNTS_MAX: usize = 10_000;
 /// Changes of privileges after which a session no longer uses the cache.
 const HISTORY_MAX: usize = 16;
 
+/// The next version number of the process. Numbers are never reused, and several listeners may have
+/// one cache of results.
+static NUMBERS: AtomicU64 = AtomicU64::new(1);
+
 /// The privileges of accounts, as last read.
 #[derive(Debug)]
 pub struct PrivilegeCache {
     /// Privileges older than this are read again.
     pub age_max: Duration,
-    /// The last version number. Numbers are never reused.
-    numbers: AtomicU64,
     accounts: Mutex<AHashMap<String, Account>>,
 }
 
@@ -49,7 +51,7 @@ pub struct PrivilegeVersion {
 
 impl PrivilegeCache {
     pub fn new(age_max: Duration) -> PrivilegeCache {
-        PrivilegeCache { age_max, numbers: AtomicU64::new(1), accounts: Mutex::default() }
+        PrivilegeCache { age_max, accounts: Mutex::default() }
     }
 
     /// Returns the account's privileges, unless they are too old.
@@ -72,7 +74,7 @@ impl PrivilegeCache {
             return PrivilegeVersion { requested, ..known.version };
         }
         let has_quota = memchr::memmem::find(&grants, b"MAX_QUERIES_PER_HOUR").is_some();
-        let version = PrivilegeVersion { number: self.next_number(), requested, has_quota };
+        let version = PrivilegeVersion { number: PrivilegeCache::next_number(), requested, has_quota };
         if accounts.len() >= ACCOUNTS_MAX {
             accounts.clear();
         }
@@ -80,8 +82,8 @@ impl PrivilegeCache {
         version
     }
 
-    fn next_number(&self) -> u64 {
-        self.numbers.fetch_add(1, Ordering::Relaxed)
+    fn next_number() -> u64 {
+        NUMBERS.fetch_add(1, Ordering::Relaxed)
     }
 }
 
@@ -102,7 +104,7 @@ const RELOADED: u64 = 0;
 
 impl PrivilegeHistory {
     /// Records the account's privileges. Returns whether they have not changed.
-    pub fn record(&mut self, account: &str, version: PrivilegeVersion, cache: &PrivilegeCache) -> bool {
+    pub fn record(&mut self, account: &str, version: PrivilegeVersion) -> bool {
         let current = self.current.iter_mut().find(|(other, _)| other == account);
         let mut has_changed = false;
         match current {
@@ -115,7 +117,7 @@ impl PrivilegeHistory {
         if std::mem::take(&mut self.has_reloaded) && self.changes.last().is_some_and(|last| *last != RELOADED) {
             // Right after a change it is unknown which privileges the choice used, so the session
             // gets a history that no other has.
-            self.changes.push(if has_changed { cache.next_number() } else { RELOADED });
+            self.changes.push(if has_changed { PrivilegeCache::next_number() } else { RELOADED });
         }
         self.last = Some(version);
         !has_changed
@@ -165,32 +167,28 @@ mod tests {
         let (mut old, mut reloaded, mut other) =
             (PrivilegeHistory::default(), PrivilegeHistory::default(), PrivilegeHistory::default());
         let first = read(b"SELECT ON *.*");
-        [&mut old, &mut reloaded, &mut other]
-            .into_iter()
-            .for_each(|history| assert!(history.record("joe", first, &cache)));
+        [&mut old, &mut reloaded, &mut other].into_iter().for_each(|history| assert!(history.record("joe", first)));
         assert_eq!(key(&old), key(&reloaded));
         reloaded.note_reload();
         assert!(reloaded.is_due(&cache) && !old.is_due(&cache));
-        reloaded.record("joe", read(b"SELECT ON *.*"), &cache);
+        reloaded.record("joe", read(b"SELECT ON *.*"));
         assert_eq!(key(&old), key(&reloaded), "nothing has changed in between");
 
         let second = read(b"USAGE ON *.*");
-        [&mut old, &mut reloaded, &mut other]
-            .into_iter()
-            .for_each(|history| assert!(!history.record("joe", second, &cache)));
+        [&mut old, &mut reloaded, &mut other].into_iter().for_each(|history| assert!(!history.record("joe", second)));
         let mut new = PrivilegeHistory::default();
-        new.record("joe", second, &cache);
+        new.record("joe", second);
         assert_eq!(key(&old), key(&other));
         assert_ne!(key(&old), key(&new), "global privileges are read at the login");
         reloaded.note_reload();
-        reloaded.record("joe", second, &cache);
+        reloaded.record("joe", second);
         assert_ne!(key(&old), key(&reloaded), "those of a schema when it is chosen");
 
         let third = read(b"SELECT ON *.*");
         other.note_reload();
-        other.record("joe", third, &cache);
+        other.record("joe", third);
         old.note_reload();
-        old.record("joe", third, &cache);
+        old.record("joe", third);
         assert_ne!(key(&old), key(&other), "before or after the choice?");
         assert_ne!(third.number, first.number, "results cached in between may be wrong");
     }
@@ -202,17 +200,25 @@ mod tests {
         for _ in 0..100 {
             for account in ["joe", "joe:role"] {
                 history.note_reload();
-                history.record(account, cache.record(account, account.into(), Instant::now()), &cache);
+                history.record(account, cache.record(account, account.into(), Instant::now()));
                 assert!(history.allows_caching());
             }
         }
     }
 
     #[test]
+    fn listeners_give_no_number_to_other_privileges() {
+        let caches = [(); 2].map(|()| PrivilegeCache::new(Duration::from_secs(60)));
+        let grants: [&[u8]; 2] = [b"SELECT ON *.*", b"USAGE ON *.*"];
+        let [one, other] = [0, 1].map(|at| caches[at].record("joe", grants[at].to_vec(), Instant::now()));
+        assert_ne!(one.number, other.number);
+    }
+
+    #[test]
     fn accounts_with_a_quota_bypass_the_cache() {
         let cache = PrivilegeCache::new(Duration::ZERO);
         let mut history = PrivilegeHistory::default();
-        history.record("joe", cache.record("joe", b"WITH MAX_QUERIES_PER_HOUR 5".to_vec(), Instant::now()), &cache);
+        history.record("joe", cache.record("joe", b"WITH MAX_QUERIES_PER_HOUR 5".to_vec(), Instant::now()));
         assert!(!history.allows_caching() && history.is_due(&cache) && cache.recent("joe").is_none());
     }
 }

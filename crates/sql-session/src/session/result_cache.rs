@@ -92,7 +92,7 @@ impl Session {
     /// as the server lists them now.
     async fn refresh_privileges(&mut self, settings: Rc<SessionSettings>) -> io::Result<()> {
         if let Some(version) = self.context.privileges.recent(&settings.account) {
-            self.privileges.record(&settings.account, version, &self.context.privileges);
+            self.privileges.record(&settings.account, version);
             return Ok(());
         }
         self.query_privileges(&settings).await
@@ -110,7 +110,7 @@ impl Session {
         match packets.and_then(|packets| result_rows::rows(&packets, self.login.deprecates_eof)) {
             Some(rows) => {
                 let version = self.context.privileges.record(&settings.account, rows, requested);
-                Ok(self.privileges.record(&settings.account, version, &self.context.privileges))
+                Ok(self.privileges.record(&settings.account, version))
             }
             None => {
                 self.privileges.forget_last();
