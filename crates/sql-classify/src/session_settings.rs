@@ -15,8 +15,10 @@ pub const SETTINGS_QUERY: &str = "VALUES (HEX(DATABASE()), @@character_set_clien
 
 #[derive(Debug)]
 pub struct SessionSettings {
-    /// The whole row, as bytes; part of the cache key.
+    /// The whole row, as bytes.
     pub bytes: Vec<u8>,
+    /// Stands for `bytes` in cache keys: no other settings have this number.
+    pub number: u64,
     /// The user name that the client logged in with.
     pub user: String,
     /// The current schema.
@@ -36,8 +38,9 @@ pub struct SessionSettings {
 }
 
 impl SessionSettings {
-    /// Parses the row that [`SETTINGS_QUERY`] returns. `bytes`: the same row as it came.
-    pub fn from_row(row: &[Option<String>], bytes: Vec<u8>) -> Option<SessionSettings> {
+    /// Parses the row that [`SETTINGS_QUERY`] returns. `bytes`: the same row as it came. `number`:
+    /// finds the number of these bytes.
+    pub fn from_row(row: &[Option<String>], bytes: Vec<u8>, number: fn(&[u8]) -> u64) -> Option<SessionSettings> {
         let text = |at: usize| row.get(at).cloned().flatten();
         let schema = match text(0) {
             Some(hex) => Some(unhex(&hex)?),
@@ -70,6 +73,7 @@ impl SessionSettings {
             allows_caching,
             account,
             wait_timeout,
+            number: number(&bytes),
             bytes,
         })
     }

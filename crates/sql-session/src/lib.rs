@@ -33,6 +33,7 @@ mod reply_tracker;
 mod result_rows;
 mod running_command;
 mod session;
+mod settings_numbers;
 
 pub use cache_filter::{CacheFilter, pattern};
 pub use context::{CachedResult, ClientTls, SqlContext, Timeouts};

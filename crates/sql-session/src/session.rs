@@ -328,6 +328,12 @@ impl Session {
 
     async fn query(&mut self, packet: Vec<u8>) -> io::Result<()> {
         let sql = packet.get(5..).unwrap_or_default();
+        if self.is_on_cached_server()
+            && let Some((result, settings)) = self.cached_text(sql)
+        {
+            self.resets_warnings = true;
+            return self.send_cached(result, &settings, packet, None).await;
+        }
         let class = self.class(sql, false).await?;
         let statement = class.statement();
         match statement.cache_switch {
@@ -341,7 +347,7 @@ impl Session {
             && let Some(settings) = self.settings_for_caching(sql).await?
         {
             self.resets_warnings = true;
-            let mut key = self.cache_key(KEY_OF_TEXT, &settings);
+            let mut key = self.cache_key(KEY_OF_TEXT, &settings, sql.len());
             key.extend_from_slice(sql);
             let tables = &statement.effects.reads;
             return self.answer_through_cache(&cache, &key, &settings, tables, (packet, None)).await;

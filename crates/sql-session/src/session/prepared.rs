@@ -120,7 +120,7 @@ impl Session {
                 && let Some(settings) = self.settings_for_caching(&select.sql).await?
                 && settings.bytes == select.settings.bytes
             {
-                let mut key = self.cache_key(KEY_OF_PREPARED, &settings);
+                let mut key = self.cache_key(KEY_OF_PREPARED, &settings, select.sql.len() + length);
                 key.extend_from_slice(&(select.sql.len() as u32).to_le_bytes());
                 key.extend_from_slice(&select.sql);
                 execution.write_key(types, &mut key);

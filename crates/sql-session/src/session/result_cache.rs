@@ -4,10 +4,10 @@
 use super::cached_select::CachedSelect;
 use super::com;
 use super::query_packet::query_packet;
-use super::state::Session;
+use super::state::{KEY_OF_TEXT, Session};
 use crate::context::CachedResult;
 use crate::reply_tracker::{AUTOCOMMIT, IN_TRANSACTION, ReplyKind, ReplyTracker};
-use crate::{in_flight_writes, privileges, result_rows};
+use crate::{in_flight_writes, privileges, result_rows, settings_numbers};
 use cache::{Cache, CacheLookup, ComputePermit, Dependencies, NotCached};
 use server::clock::steady_ms;
 use sql_classify::{
@@ -23,6 +23,9 @@ const OWN_REPLY_BYTES_MAX: usize = 1 << 20;
 
 /// Schemas whose tables are not tables, or change without a report.
 const UNCACHED_SCHEMAS: [&str; 5] = ["mysql", "information_schema", "performance_schema", "sys", "selkie"];
+
+/// The bytes of a cache key without its statement, as a rule.
+const KEY_BYTES: usize = 64;
 
 /// While a client is answered from the cache, the server is pinged after this fraction of
 /// wait_timeout.
@@ -66,11 +69,7 @@ impl Session {
         {
             self.refresh_privileges(settings.clone()).await?;
         }
-        let filter = &self.context.cache_filter;
-        let is_allowed = self.privileges.allows_caching();
-        let allows =
-            |settings: &Rc<SessionSettings>| is_allowed && settings.allows_caching && filter.allow_user(&settings.user);
-        Ok(settings.filter(allows).filter(|settings| settings.charset == Charset::Utf8 || sql.is_ascii()))
+        Ok(settings.filter(|settings| self.may_cache_with(settings, sql)))
     }
 
     /// Returns whether the results of the session's server may be cached.
@@ -80,12 +79,39 @@ impl Session {
         !self.context.caches_primary || self.context.service.primary().is_some_and(is_primary)
     }
 
-    /// Returns the beginning of a cache key: everything but the statement.
-    pub fn cache_key(&self, kind: u8, settings: &SessionSettings) -> Vec<u8> {
-        let length = (settings.bytes.len() as u32).to_le_bytes();
-        let mut key = [&[kind], &self.login.capabilities[..], &length, &settings.bytes].concat();
+    /// Returns the beginning of a cache key: everything but the statement, for which it has room.
+    pub fn cache_key(&self, kind: u8, settings: &SessionSettings, statement_bytes: usize) -> Vec<u8> {
+        let mut key = Vec::with_capacity(KEY_BYTES + statement_bytes);
+        key.push(kind);
+        key.extend_from_slice(&self.login.capabilities);
+        key.extend_from_slice(&settings.number.to_le_bytes());
         self.privileges.write_key(&mut key);
         key
+    }
+
+    /// Returns the cached result of a text, if it can be found without asking the server. The text
+    /// need not be classified: only results of texts that may be cached are found.
+    pub fn cached_text(&self, sql: &[u8]) -> Option<(Arc<CachedResult>, Rc<SessionSettings>)> {
+        let cache = self.context.cache.as_ref()?;
+        let settings = self.settings.as_ref()?;
+        let is_usable = sql.get(..6).is_some_and(|word| word.eq_ignore_ascii_case(b"SELECT"))
+            && self.may_use_cache(sql)
+            && !self.privileges.is_due(&self.context.privileges)
+            && self.may_cache_with(settings, sql);
+        if !is_usable {
+            return None;
+        }
+        let mut key = self.cache_key(KEY_OF_TEXT, settings, sql.len());
+        key.extend_from_slice(sql);
+        Some((cache.get(&key, steady_ms())?, settings.clone()))
+    }
+
+    /// Returns whether results may be cached with these settings and the account's privileges.
+    fn may_cache_with(&self, settings: &SessionSettings, sql: &[u8]) -> bool {
+        self.privileges.allows_caching()
+            && settings.allows_caching
+            && self.context.cache_filter.allow_user(&settings.user)
+            && (settings.charset == Charset::Utf8 || sql.is_ascii())
     }
 
     /// Records the account's privileges: as another session of the account read them recently, or
@@ -173,7 +199,7 @@ impl Session {
     }
 
     /// Sends a cached result to the client.
-    async fn send_cached(
+    pub async fn send_cached(
         &mut self,
         result: Arc<CachedResult>,
         settings: &SessionSettings,
@@ -229,7 +255,8 @@ impl Session {
             let deprecates_eof = self.login.deprecates_eof;
             let settings = reply.and_then(|packets| {
                 let row = result_rows::first_row(&packets, deprecates_eof)?;
-                SessionSettings::from_row(&row, result_rows::rows(&packets, deprecates_eof)?)
+                let bytes = result_rows::rows(&packets, deprecates_eof)?;
+                SessionSettings::from_row(&row, bytes, settings_numbers::number)
             });
             self.settings = settings.map(Rc::new);
             if self.listener_uses_cache

@@ -189,6 +189,9 @@ impl Session {
     /// Executes a statement in text.
     async fn split_query(&mut self, split: &mut Split, packet: &[u8]) -> io::Result<Outcome> {
         let sql = packet.get(5..).unwrap_or_default();
+        if let Some(outcome) = self.answer_cached_text(split, packet).await? {
+            return Ok(outcome);
+        }
         if let Some(text) = explain::explained(sql) {
             return match self.split_route(split, text).await? {
                 Some(route) => self.send_explanation(split, &route).await,

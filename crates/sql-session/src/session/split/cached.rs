@@ -67,14 +67,16 @@ impl Session {
         select: &Select<'_>,
     ) -> io::Result<Option<Outcome>> {
         let Some(cache) = self.context.cache.clone() else { return Ok(None) };
-        if split.reading.is_some() || split.must_replay || split.lost_transaction.is_some() {
+        if !split.may_use_cache() {
             return Ok(None);
         }
         let Some((settings, key)) = self.settings_and_key(split, select).await? else { return Ok(None) };
         let mut alone = false;
         let permit = loop {
             match cache.look_up(&key, steady_ms(), alone) {
-                CacheLookup::Hit(result) => return self.send_hit(split, select, result, &settings).await.map(Some),
+                CacheLookup::Hit(result) => {
+                    return self.send_hit(split, select, (result, settings)).await.map(Some);
+                }
                 CacheLookup::Wait(mut flight) => {
                     let _ = flight.changed().await;
                     alone = true;
@@ -93,6 +95,27 @@ impl Session {
         }
     }
 
+    /// Answers a text from the cache, if its result can be found without asking a server. Returns
+    /// `None` if it is not there.
+    pub(super) async fn answer_cached_text(&mut self, split: &mut Split, packet: &[u8]) -> io::Result<Option<Outcome>> {
+        let sql = packet.get(5..).unwrap_or_default();
+        if !split.may_use_cache() || !self.is_cache_of_home(split) {
+            return Ok(None);
+        }
+        let Some(hit) = self.cached_text(sql) else { return Ok(None) };
+        let select = Select { command: &Command::text(packet), sql, tables: &[], prepared: None };
+        self.send_hit(split, &select, hit).await.map(Some)
+    }
+
+    /// Returns whether the cache is for the session's own connection, or for one that it may get.
+    fn is_cache_of_home(&self, split: &Split) -> bool {
+        match split.detached.is_some() {
+            true => self.context.service.primary().is_some(),
+            // It may be on another server because it can have no other connection.
+            false => self.is_on_cached_server(),
+        }
+    }
+
     /// Returns the session's settings and the key of a SELECT, if the cache may be used for it now.
     async fn settings_and_key(
         &mut self,
@@ -105,8 +128,7 @@ impl Session {
         if self.asks_for_caching() && !self.reach_cached_server(split).await {
             return Ok(None);
         }
-        // It may be on another server because it can have no other connection.
-        if split.detached.is_none() && !self.is_on_cached_server() {
+        if !self.is_cache_of_home(split) {
             return Ok(None);
         }
         let settings = match self.settings_if_cacheable(select.sql).await {
@@ -118,7 +140,7 @@ impl Session {
         };
         let Some(settings) = settings else { return Ok(None) };
         let kind = if select.prepared.is_some() { KEY_OF_PREPARED } else { KEY_OF_TEXT };
-        let mut key = self.cache_key(kind, &settings);
+        let mut key = self.cache_key(kind, &settings, select.sql.len());
         Ok(select.write_key(&settings, &mut key).map(|()| (settings, key)))
     }
 
@@ -136,8 +158,7 @@ impl Session {
         &mut self,
         split: &mut Split,
         select: &Select<'_>,
-        result: Arc<CachedResult>,
-        settings: &SessionSettings,
+        (result, settings): (Arc<CachedResult>, Rc<SessionSettings>),
     ) -> io::Result<Outcome> {
         self.client.send(&result.0).await?;
         let packet = select.command.packet.to_vec();

@@ -146,6 +146,11 @@ impl Split {
 }
 
 impl Split {
+    /// Returns whether nothing is open or lost that a cached result would ignore.
+    pub fn may_use_cache(&self) -> bool {
+        self.reading.is_none() && !self.must_replay && self.lost_transaction.is_none()
+    }
+
     /// Returns whether a statement with this destination is executed by a replica, if one can.
     pub fn leaves(&self, destination: &Destination) -> bool {
         match destination {
