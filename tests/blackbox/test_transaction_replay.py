@@ -38,6 +38,14 @@ def refusal(connection, sql: str) -> int:
     return refused.value.args[0]
 
 
+def is_gone(connection) -> bool:
+    try:
+        rows(connection, "SELECT 1")
+    except pymysql.err.MySQLError:
+        return True
+    return False
+
+
 def test_a_transaction_that_meets_another_is_executed_again(gateway, replication):
     replication.servers[0].sql("REPLACE INTO d.t VALUES (11, 0), (12, 0)")
     sessions = gateway.connect("replay"), gateway.connect("replay")
@@ -116,6 +124,11 @@ def test_transactions_survive_the_death_of_the_primary(gateway, replication):
         rows(session, "COMMIT")
     assert new.sql("SELECT id, a FROM d.t WHERE id IN (15, 100, 101)") == ((15, 2), (100, 0), (101, 0))
     assert rows(idle, "SELECT @@server_id, @@time_zone") == ((2, "+02:00"),)
+    # The ids of the connections there are others. KILL finds the session by its own.
+    assert rows(idle, "SELECT CONNECTION_ID()") == ((idle.thread_id(),),)
+    rows(idle, f"KILL {busy.thread_id()}")
+    until(lambda: is_gone(busy))
+    assert rows(idle, "SELECT 1") == ((1,),)
     return_primary(gateway, replication)
     for session in (idle, busy):
         session.close()
