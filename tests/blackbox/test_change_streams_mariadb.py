@@ -349,3 +349,5 @@ def test_an_unsuitable_log_is_explained(scratch, gateway):
         with gateway(scratch).client(directConnection=True) as client:
             refused = failure(lambda: opened(client["d"], "c"))
             assert refused.code == 40573 and reason in refused.details["errmsg"]
+            refused = failure(lambda: client.local["oplog.rs"].find_one())
+            assert refused.code == 238 and reason in refused.details["errmsg"] and "$changeStream" not in str(refused)

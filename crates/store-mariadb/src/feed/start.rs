@@ -6,6 +6,9 @@ use error::{Code, Error, Result};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The beginning of error 40573, before the reason.
+pub(super) const NO_STREAMS: &str = "The $changeStream stage is only supported on replica sets: ";
+
 /// How long a stream waits for the tail to start.
 const START_TIMEOUT: Duration = Duration::from_secs(120);
 
@@ -35,5 +38,5 @@ pub(super) async fn started_for_stream(feed: &Arc<Feed>) -> Result<()> {
 
 /// Returns error 40573 with the reason for which the store has no feed.
 pub(super) fn no_feed(why: &str) -> Error {
-    Error::new(Code(40573), format!("The $changeStream stage is only supported on replica sets: {why}"))
+    Error::new(Code(40573), format!("{NO_STREAMS}{why}"))
 }

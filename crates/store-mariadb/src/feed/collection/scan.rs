@@ -5,6 +5,7 @@ use super::plan::LogPlan;
 use super::window::{self, Upper, Window};
 use crate::feed::log_files;
 use crate::feed::past::HeldEntries;
+use crate::feed::start::NO_STREAMS;
 use crate::store::MariaDbStore;
 use ::store::{ChangeFeed, Examined, FeedPosition, Flow, Position, ScanEnd, Sink, StoredDoc, rules};
 use error::{Code, Error, Result};
@@ -28,8 +29,8 @@ pub(crate) async fn scan(
             rules::position_lost(plan.is_tail, i64::from(time) << 32 | i64::from(increment))
         }
         (Code(40573), _) => {
-            let message = format!("this server has no oplog: {}", error.message());
-            Error::new(Code::NOT_IMPLEMENTED, message)
+            let why = error.message().strip_prefix(NO_STREAMS).unwrap_or(error.message());
+            Error::new(Code::NOT_IMPLEMENTED, format!("this server has no oplog: {why}"))
         }
         _ => error,
     })
