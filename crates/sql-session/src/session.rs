@@ -353,25 +353,8 @@ impl Session {
             return self.answer_through_cache(&cache, &key, &settings, tables, (packet, None)).await;
         }
         let (uses, kept) = (statement.diagnostics_use, statement.diagnostics_kept(self.has_warnings));
-        let mut effect = self.effect_of(&statement.effects, uses).await?;
-        let mut is_delayed = statement.is_delayed;
-        match &statement.kind {
-            StatementKind::Settings | StatementKind::NextTransaction => {
-                self.settings = None;
-                self.has_next_transaction_settings |= statement.kind == StatementKind::NextTransaction;
-                if statement.reloads_privileges {
-                    self.privileges.note_reload();
-                }
-            }
-            StatementKind::Other if statement.reloads_privileges => self.privileges.note_reload(),
-            StatementKind::Execute { name } => {
-                let prepared = self.text_prepared.execution(name);
-                is_delayed |= prepared.is_delayed;
-                effect = effect.and(self.effect_of_resolved(&prepared.effects).await);
-            }
-            StatementKind::Prepare { name, .. } | StatementKind::Deallocate { name } => self.text_prepared.remove(name),
-            _ => {}
-        }
+        let effect = self.effect_of(&statement.effects, uses).await?;
+        let (effect, is_delayed) = self.note_statement(statement, effect).await;
         self.resets_warnings = statement.resets_warnings();
         self.catch_up(effect.refine(kept), uses).await?;
         self.begin_write(effect);

@@ -5,7 +5,7 @@ use super::state::Session;
 use super::statement_effect::StatementEffect;
 use crate::context::SqlContext;
 use crate::in_flight_writes::InFlightWrites;
-use sql_classify::{DiagnosticsUse, Effects, SessionEffect};
+use sql_classify::{DiagnosticsUse, Effects, SessionEffect, Statement, StatementKind};
 use std::io;
 
 /// Announces changes of any table if definitions have changed since the running statement's effect
@@ -63,6 +63,35 @@ impl Session {
             (MoreChanges::Nothing, Some(tables)) if tables.is_empty() => StatementEffect::Nothing,
             (MoreChanges::Nothing, Some(tables)) => StatementEffect::Tables(tables),
         }
+    }
+
+    /// Notes what a statement in text changes in the session, before a server executes it. Returns
+    /// its effect with that of what it executes, and whether it may be acknowledged before its rows
+    /// are visible.
+    pub async fn note_statement(
+        &mut self,
+        statement: &Statement,
+        mut effect: StatementEffect,
+    ) -> (StatementEffect, bool) {
+        let mut is_delayed = statement.is_delayed;
+        match &statement.kind {
+            StatementKind::Settings | StatementKind::NextTransaction => {
+                self.settings = None;
+                self.has_next_transaction_settings |= statement.kind == StatementKind::NextTransaction;
+                if statement.reloads_privileges {
+                    self.privileges.note_reload();
+                }
+            }
+            StatementKind::Other if statement.reloads_privileges => self.privileges.note_reload(),
+            StatementKind::Execute { name } => {
+                let prepared = self.text_prepared.execution(name);
+                is_delayed |= prepared.is_delayed;
+                effect = effect.and(self.effect_of_resolved(&prepared.effects).await);
+            }
+            StatementKind::Prepare { name, .. } | StatementKind::Deallocate { name } => self.text_prepared.remove(name),
+            _ => {}
+        }
+        (effect, is_delayed)
     }
 
     fn apply_session_effect(&mut self, effect: SessionEffect) {

@@ -27,25 +27,8 @@ impl Session {
             true => self.effect_at_home(split, &statement.effects, uses).await?,
             false => Some(StatementEffect::Nothing),
         };
-        let Some(mut effect) = effect else { return Ok(false) };
-        let mut is_delayed = statement.is_delayed;
-        match &statement.kind {
-            StatementKind::Settings | StatementKind::NextTransaction => {
-                self.settings = None;
-                self.has_next_transaction_settings |= statement.kind == StatementKind::NextTransaction;
-                if statement.reloads_privileges {
-                    self.privileges.note_reload();
-                }
-            }
-            StatementKind::Other if statement.reloads_privileges => self.privileges.note_reload(),
-            StatementKind::Execute { name } => {
-                let prepared = self.text_prepared.execution(name);
-                is_delayed |= prepared.is_delayed;
-                effect = effect.and(self.effect_of_resolved(&prepared.effects).await);
-            }
-            StatementKind::Prepare { name, .. } | StatementKind::Deallocate { name } => self.text_prepared.remove(name),
-            _ => {}
-        }
+        let Some(effect) = effect else { return Ok(false) };
+        let (effect, is_delayed) = self.note_statement(statement, effect).await;
         self.resets_warnings = statement.resets_warnings();
         if !self.split_catch_up(split, effect.refine(kept), uses).await? {
             return Ok(false);
