@@ -12,7 +12,7 @@ MONGOD     ?= $(TOOLS)/mongod
 MARIADBD   ?= mariadbd
 FUZZ_SECONDS ?= 60
 # Number of black-box tests that run at a time: they mostly wait for clocks, disks and processes.
-TESTS_AT_ONCE ?= 2
+TESTS_AT_ONCE ?= 4
 SIDE_BY_SIDE := --numprocesses $(TESTS_AT_ONCE) --dist worksteal
 # Packages and features that differ for MariaDB within the process.
 EMBEDDED_MARIADB := -p selkie -p bench -p store-mariadb -p mariadb-client -p mariadb-embedded --features selkie/embedded-mariadb,bench/embedded-mariadb
@@ -43,7 +43,7 @@ programs: ## build the program, and bench, histories, simulate and truth
 	cargo build --release $(PROGRAMS:%=-p %)
 	$(SEPARATE_DEBUG)
 
-test: tools check blackbox compat ## all tests: check, blackbox and compat (25 minutes on 2 cores)
+test: tools check blackbox compat ## all tests: check, blackbox and compat (40 minutes on 2 cores)
 
 check: ## format, lints and unit tests; needs no server, driver or network
 	cargo fmt --check

@@ -68,7 +68,8 @@ def test_indexes(server, store, request):
     """With the plain table if MariaDB is the store. 2500 documents are not a multiple of its
     inserts."""
     plain = ["--sql", request.getfixturevalue("mariadb").url()] if store == "mariadb" else []
-    printed = bench("indexes", "--uri", server.uri, "--documents", "2500", "--iterations", "2", *plain)
+    printed = bench("indexes", "--uri", server.uri, "--documents", "2500", "--iterations", "2",
+                    "--settle-seconds", "1", *plain)
     assert "sort by index, limit 10" in printed
     # Each of ten works but $sample, and its indexes.
     assert printed.count("| MariaDB, plain table |") == (10 if plain else 0)

@@ -36,6 +36,10 @@ pub struct IndexesArgs {
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]
     pub iterations: u64,
 
+    /// The longest wait for an idle machine after the documents are loaded, in seconds
+    #[arg(long, default_value_t = 60)]
+    pub settle_seconds: u64,
+
     #[command(flatten)]
     pub round_robin: RoundRobinArgs,
 
@@ -47,9 +51,8 @@ pub struct IndexesArgs {
 const COLLECTION: &str = "indexed_cars";
 /// Documents of one timed insert.
 const INSERTED: u64 = 1000;
-/// The longest wait for an idle machine after the documents are loaded.
-const LOADED_SETTLING_MAX: Duration = Duration::from_secs(60);
-/// The same after a turn's inserts. The server's CPU time meanwhile counts as theirs.
+/// The longest wait for an idle machine after a turn's inserts. The server's CPU time meanwhile
+/// counts as theirs.
 const INSERTED_SETTLING_MAX: Duration = Duration::from_secs(2);
 /// The largest limit of a query.
 const LIMIT_MAX: i32 = 1000;
@@ -139,7 +142,7 @@ fn measure(args: &IndexesArgs) -> Result<Vec<Row>> {
         servers.push(ServerUnderTest::by_sql(url, args.documents).context(PLAIN_TABLE)?);
     }
     // Deferred writes of the load must not count as part of the queries.
-    wait_until_idle(LOADED_SETTLING_MAX);
+    wait_until_idle(Duration::from_secs(args.settle_seconds));
     let selected = |work: &Work| args.work.is_empty() || args.work.contains(work);
     for (turn, requests) in args.round_robin.turns(args.iterations).enumerate() {
         for (number, (work, name)) in WORKS.iter().enumerate().filter(|(_, (work, _))| selected(work)) {
