@@ -86,7 +86,7 @@ fn unknown_keys() {
     );
     check_refused(
         "[store]\nxyzzy = 1\n",
-        "selkie.toml:2: there is no parameter \"xyzzy\" in [store]; its parameters are data, accept-lost-writes, oplog, oplog-mb, oplog-hours, mariadb, service, user, password, password-file, mariadb-connections, mariadb-transactions, mariadb-wait-seconds, gateway-name, embedded-mariadb, sql-listen, sql-filters",
+        "selkie.toml:2: there is no parameter \"xyzzy\" in [store]; its parameters are data, accept-lost-writes, oplog, oplog-mb, oplog-hours, mariadb, service, user, password, password-file, mariadb-connections, mariadb-transactions, mariadb-wait-seconds, shards, gateway-name, embedded-mariadb, sql-listen, sql-filters",
     );
 }
 
