@@ -19,7 +19,6 @@ pub const COMMANDS: &[Spec] = &[
         name: "enableSharding",
         handler: waiting!(enable_sharding::enable_sharding),
         authorization: computed(&[Action::EnableSharding], authorization::enable_sharding),
-        admin_database_only: true,
         parsing: parsed_when_running(enable_sharding::parse, &[]),
         help: "Checks the name of a database: collections of each may be sharded.",
         ..CATALOG_WRITE
@@ -28,7 +27,6 @@ pub const COMMANDS: &[Spec] = &[
         name: "shardCollection",
         handler: waiting!(shard_collection::shard_collection),
         authorization: on_full_name(Action::EnableSharding),
-        admin_database_only: true,
         parsing: parsed_when_running(shard_collection::parse, &[]),
         help: "Distributes a collection over the shards.",
         ..CATALOG_WRITE
@@ -36,9 +34,13 @@ pub const COMMANDS: &[Spec] = &[
 ];
 
 /// Returns the sharding of the store. Fails with 59, as other servers do, if this is no router or
-/// has no shards.
+/// has no shards, and then with 13 in another database than `admin`.
 fn sharding<'a>(call: &'a Call<'_>) -> Result<&'a dyn Sharding> {
-    let is_router = call.worker.server.settings.topology == Topology::Router;
-    let unknown = || Error::new(Code::COMMAND_NOT_FOUND, format!("no such command: '{}'", call.first().key()));
-    call.worker.store.sharding().filter(|_| is_router).ok_or_else(unknown)
+    let (name, is_router) = (call.first().key(), call.worker.server.settings.topology == Topology::Router);
+    let unknown = || Error::new(Code::COMMAND_NOT_FOUND, format!("no such command: '{name}'"));
+    let sharding = call.worker.store.sharding().filter(|_| is_router).ok_or_else(unknown)?;
+    if call.envelope.database != "admin" {
+        return Err(Error::new(Code::UNAUTHORIZED, format!("{name} may only be run against the admin database.")));
+    }
+    Ok(sharding)
 }
