@@ -20,7 +20,7 @@ pub const COMMANDS: &[Spec] = &[
         handler: waiting!(enable_sharding::enable_sharding),
         authorization: computed(&[Action::EnableSharding], authorization::enable_sharding),
         parsing: parsed_when_running(enable_sharding::parse, &[]),
-        help: "Checks the name of a database: collections of each may be sharded.",
+        help: "Checks the name of a database, on `admin`: collections of each may be sharded.",
         ..CATALOG_WRITE
     },
     Spec {
@@ -28,7 +28,7 @@ pub const COMMANDS: &[Spec] = &[
         handler: waiting!(shard_collection::shard_collection),
         authorization: on_full_name(Action::EnableSharding),
         parsing: parsed_when_running(shard_collection::parse, &[]),
-        help: "Distributes a collection over the shards.",
+        help: "Distributes a collection over the shards, on `admin`.",
         ..CATALOG_WRITE
     },
 ];
