@@ -181,12 +181,10 @@ fn record(
     }
 }
 
-/// Returns the index of the command that an element names. Commands for tests exist only with their
-/// setting.
+/// Returns the index of the command that an element names, if this server has it.
 fn index_of(worker: &Worker, first: Element<'_>) -> Option<usize> {
     let index = COMMANDS.index_of(first.key_bytes())?;
-    let is_for_tests = COMMANDS.get(index).is_some_and(|spec| spec.is_for_tests);
-    (!is_for_tests || worker.server.settings.test_commands).then_some(index)
+    COMMANDS.get(index)?.existence.includes(worker).then_some(index)
 }
 
 async fn execute(

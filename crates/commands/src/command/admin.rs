@@ -29,7 +29,8 @@ use crate::authorization::requirement::{Authorization, computed, on_cluster};
 use crate::authorization::{catalog, operations};
 use crate::table::fields;
 use crate::table::spec::{
-    FOR_ALL, HANDSHAKE, Handler, InternalField, NOTHING, SERVER, SERVER_WITHOUT_FIELDS, Spec, StableApi, parsed_first,
+    Existence, FOR_ALL, HANDSHAKE, Handler, InternalField, NOTHING, SERVER, SERVER_WITHOUT_FIELDS, Spec, StableApi,
+    parsed_first,
 };
 use auth::Action;
 
@@ -61,7 +62,7 @@ pub const COMMANDS: &[Spec] = &[
         name: "configureFailPoint",
         handler: immediate!(configure_fail_point::configure_fail_point),
         admin_database_only: true,
-        is_for_tests: true,
+        existence: Existence::ForTests,
         help: "Lets the next commands fail; only with the setting `test-commands`.",
         ..FOR_ALL
     },

@@ -11,6 +11,28 @@ use futures_util::future::LocalBoxFuture;
 use mongo_wire::Request;
 use server::operation::OperationKind;
 use server::usage::{LatencyKind, LockKind};
+use server::{Topology, Worker};
+
+/// On which servers a command exists. Others do not know it (59).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Existence {
+    Always,
+    /// With the setting `test-commands`.
+    ForTests,
+    /// On a router whose store has shards.
+    WithShards,
+}
+
+impl Existence {
+    pub fn includes(self, worker: &Worker) -> bool {
+        let settings = &worker.server.settings;
+        match self {
+            Existence::Always => true,
+            Existence::ForTests => settings.test_commands,
+            Existence::WithShards => settings.topology == Topology::Router && worker.store.sharding().is_some(),
+        }
+    }
+}
 
 /// A handler that never waits.
 pub type ImmediateHandler = fn(&mut Call<'_>, &mut DocWriter<'_>) -> Result<()>;
@@ -202,8 +224,7 @@ pub struct Spec {
     /// Whether it stops at a safe point of its own when it is killed, because an interruption
     /// elsewhere would leave partial effects. Writes always do.
     pub stops_at_safe_points: bool,
-    /// Whether it exists only with the setting `test-commands`.
-    pub is_for_tests: bool,
+    pub existence: Existence,
     /// Whether its collection may be named by a UUID.
     pub takes_uuid: bool,
     /// The fields with secrets, whose values are hidden wherever the command is shown.
@@ -299,7 +320,7 @@ pub const NOTHING: Spec = Spec {
     profiled: true,
     memory_intensive: false,
     stops_at_safe_points: false,
-    is_for_tests: false,
+    existence: Existence::Always,
     takes_uuid: false,
     sensitive: &[],
     fields_name: None,

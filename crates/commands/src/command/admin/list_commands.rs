@@ -6,8 +6,7 @@ use document::DocWriter;
 use error::Result;
 
 pub fn list_commands(call: &mut Call<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
-    let has_test_commands = call.worker.server.settings.test_commands;
-    let mut listed: Vec<_> = call.table.specs().iter().filter(|spec| !spec.is_for_tests || has_test_commands).collect();
+    let mut listed: Vec<_> = call.table.specs().iter().filter(|spec| spec.existence.includes(call.worker)).collect();
     listed.sort_unstable_by_key(|spec| spec.name);
     let mut commands = reply.document("commands");
     for spec in listed {

@@ -1,6 +1,5 @@
 //! `enableSharding`: has no effect, since collections of each database may be sharded.
 
-use super::sharding;
 use crate::arguments;
 use crate::call::{Call, Disposition};
 use document::DocWriter;
@@ -32,7 +31,6 @@ fn database<'a>(call: &Call<'a>) -> Result<&'a str> {
 }
 
 pub async fn enable_sharding(call: &mut Call<'_>, _reply: &mut DocWriter<'_>) -> Result<Disposition> {
-    sharding(call)?;
     database(call)?;
     Ok(Disposition::Reply)
 }
