@@ -11,6 +11,7 @@ from pymongo.errors import OperationFailure
 
 from support.process import free_port
 from support.selkie import SelkieServer, program, run
+from support.split_gateway import is_gone, rows
 from support.topology import GaleraNode, Replication, galera_provider, until
 
 pytestmark = [pytest.mark.selkie_only, pytest.mark.mariadb_only]
@@ -88,12 +89,6 @@ def gateway(replication, tmp_path):
     yield gateway
     assert gateway.selkie.is_running()
     gateway.remove()
-
-
-def rows(connection, sql: str):
-    with connection.cursor() as cursor:
-        cursor.execute(sql)
-        return cursor.fetchall()
 
 
 def server_of(connection) -> int:
@@ -297,14 +292,6 @@ def test_no_two_sessions_have_one_id(gateway, replication):
     assert rows(same, "SELECT 1")
     for session in every:
         session.close()
-
-
-def is_gone(connection) -> bool:
-    try:
-        rows(connection, "SELECT 1")
-    except pymysql.err.MySQLError:
-        return True
-    return False
 
 
 def test_sessions_of_a_primary_that_fails_or_is_replaced_end(gateway, replication):

@@ -6,7 +6,7 @@ import threading
 import pymysql
 import pytest
 
-from support.split_gateway import COMMITS, SplitGateway, kill_primary, return_primary, rows
+from support.split_gateway import COMMITS, SplitGateway, is_gone, kill_primary, return_primary, rows
 from support.topology import Replication, until
 
 pytestmark = [pytest.mark.selkie_only, pytest.mark.mariadb_only]
@@ -36,14 +36,6 @@ def refusal(connection, sql: str) -> int:
     with pytest.raises(pymysql.err.MySQLError) as refused:
         rows(connection, sql)
     return refused.value.args[0]
-
-
-def is_gone(connection) -> bool:
-    try:
-        rows(connection, "SELECT 1")
-    except pymysql.err.MySQLError:
-        return True
-    return False
 
 
 def test_a_transaction_that_meets_another_is_executed_again(gateway, replication):

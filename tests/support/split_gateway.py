@@ -86,6 +86,14 @@ def rows(connection, sql: str):
         return cursor.fetchall()
 
 
+def is_gone(connection) -> bool:
+    try:
+        rows(connection, "SELECT 1")
+    except pymysql.err.MySQLError:
+        return True
+    return False
+
+
 def reads_at(connection) -> int:
     """Returns the id of the server that executes a read."""
     return rows(connection, "SELECT @@server_id FROM t LIMIT 1")[0][0]
