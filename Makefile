@@ -12,7 +12,7 @@ MONGOD     ?= $(TOOLS)/mongod
 MARIADBD   ?= mariadbd
 FUZZ_SECONDS ?= 60
 # Number of black-box tests that run at a time: they mostly wait for clocks, disks and processes.
-TESTS_AT_ONCE ?= 4
+TESTS_AT_ONCE ?= 3
 SIDE_BY_SIDE := --numprocesses $(TESTS_AT_ONCE) --dist worksteal
 # Packages and features that differ for MariaDB within the process.
 EMBEDDED_MARIADB := -p selkie -p bench -p store-mariadb -p mariadb-client -p mariadb-embedded --features selkie/embedded-mariadb,bench/embedded-mariadb
